@@ -1,0 +1,78 @@
+"""Trace → Report, pure: no file is read or written, nothing is drawn.
+
+A new analysis is one file here and one entry in ANALYSES; terminal, JSON, CSV, HTML, the app and docs/columns.md
+follow from the schemas. An analysis of scope "rank" sees the Trace of one rank and may look at every activity; its
+rows are put under each other. One of scope "run" sees all ranks, but only their summary (Trace.summary: collectives,
+steps, ranks, groups; no activities) and the tables of the rank analyses, so that memory does not grow with the events
+of all ranks and the ranks can be computed anywhere.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import pandas as pd
+
+from c3prof.analysis.settings import Settings
+from c3prof.table import Report, Schema, Table
+from c3prof.trace import Trace
+
+Tables = Mapping[str, Table]
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """One computation and the tables it gives.
+
+    compute(trace, tables, settings) -> the tables named in `schemas`, in that order. `tables` holds what the
+    analyses before it in ANALYSES gave (for the same rank, or for the run).
+    """
+
+    schemas: tuple[Schema, ...]
+    compute: Callable[[Trace, Tables, Settings], tuple[Table, ...]]
+    scope: Literal["rank", "run"] = "rank"
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one rank contributes: its summary Trace and the tables of the rank analyses. Small, and picklable."""
+
+    summary: Trace
+    tables: Tables
+
+
+ANALYSES: tuple[Analysis, ...] = ()
+
+
+def analyze(trace: Trace, settings: Settings | None = None) -> Report:
+    """The report of a Trace: every table of ANALYSES that the settings ask for."""
+    settings = settings or Settings()
+    return combine((rank_part(one, settings) for one in trace.each_rank()), settings)
+
+
+def rank_part(trace: Trace, settings: Settings) -> Part:
+    """What one rank contributes to the report. One task; tasks are independent."""
+    tables: dict[str, Table] = {}
+    for analysis in _wanted("rank", settings):
+        tables |= {t.schema.name: t for t in analysis.compute(trace, tables, settings)}
+    return Part(trace.summary(), tables)
+
+
+def combine(parts: Iterable[Part], settings: Settings) -> Report:
+    """The report of all ranks from their parts, in any order."""
+    parts = sorted(parts, key=lambda part: part.summary.rank_numbers)
+    summary = Trace.concat([part.summary for part in parts])
+    tables = {name: _stacked([part.tables[name] for part in parts]) for name in (parts[0].tables if parts else ())}
+    for analysis in _wanted("run", settings):
+        tables |= {t.schema.name: t for t in analysis.compute(summary, tables, settings)}
+    shown = {name: table for name, table in tables.items() if settings.wants(name)}
+    return Report(tables=shown, warnings=summary.warnings, coverage=summary.coverage, inputs=tuple(summary.ranks["path"]))
+
+
+def _wanted(scope: str, settings: Settings) -> list[Analysis]:
+    return [a for a in ANALYSES if a.scope == scope]
+
+
+def _stacked(tables: list[Table]) -> Table:
+    frames = [table.frame for table in tables if len(table)] or [tables[0].frame]
+    return Table.of(tables[0].schema, pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0])

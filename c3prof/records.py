@@ -1,0 +1,1 @@
+"""What the collectors write and the run-folder reader reads; standard library only."""

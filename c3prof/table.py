@@ -1,0 +1,121 @@
+"""Column, Schema, Table and Report: rows that carry their meaning.
+
+Everything that analysis gives is a Table; every renderer, the generated docs and the app read its schema.
+"""
+
+import html
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from c3prof.errors import DataWarning
+
+_PANDAS_DTYPES = {"int64": "int64", "int32": "int32", "float64": "float64", "float32": "float32", "bool": "bool"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its dtype (int64, int32, float64, float32, bool, category or object), unit and a sentence.
+
+    An unknown value is NaN (float64), <NA>/None (object) or a missing category; the row's `note` says why.
+    A column of integers that may be unknown is declared object and holds int or None.
+    """
+
+    name: str
+    dtype: str
+    unit: str
+    doc: str
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns that a frame has, in order, and what a row is."""
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+
+    @property
+    def names(self) -> list[str]:
+        return [column.name for column in self.columns]
+
+    def __getitem__(self, name: str) -> Column:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(name)
+
+    def frame(self, data: Mapping[str, Any] | pd.DataFrame | None = None) -> pd.DataFrame:
+        """A frame with exactly these columns, in this order, in the declared dtypes; empty without data.
+
+        KeyError names a column that is missing or not declared.
+        """
+        data = {} if data is None else data
+        if len(data):
+            missing, extra = set(self.names) - set(data), set(data) - set(self.names)
+            if missing or extra:
+                raise KeyError(f"table {self.name}: missing {sorted(missing)}, not declared {sorted(extra)}")
+        return pd.DataFrame({column.name: _as_dtype(data.get(column.name, ()), column.dtype) for column in self.columns})
+
+
+def _as_dtype(values: Any, dtype: str) -> Any:
+    if isinstance(values, pd.Series):
+        values = values.array
+    if dtype == "category":
+        return values if isinstance(values, pd.Categorical) else pd.Categorical(values)
+    if dtype == "object":
+        return pd.array(np.asarray(values, dtype=object), dtype=object)
+    return np.asarray(values, dtype=_PANDAS_DTYPES[dtype])
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows with meaning: a schema and a frame that obeys it.
+
+    source: "c3prof", or the tool that computed the rows (`hta`).
+    """
+
+    schema: Schema
+    frame: pd.DataFrame
+    source: str = "c3prof"
+
+    @classmethod
+    def of(cls, schema: Schema, data: Mapping[str, Any] | pd.DataFrame | None = None, source: str = "c3prof") -> "Table":
+        """The table of data in the schema's dtypes."""
+        return cls(schema, schema.frame(data), source)
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def _repr_html_(self) -> str:
+        units = {c.name: f"{c.name} [{c.unit}]" if c.unit else c.name for c in self.schema.columns}
+        body = self.frame.head(50).rename(columns=units).to_html(index=False, na_rep="–", escape=True)
+        more = f"<p>{len(self.frame) - 50:,} more rows</p>" if len(self.frame) > 50 else ""
+        return f"<h4>{html.escape(self.schema.title)}</h4>{body}{more}"
+
+
+@dataclass(frozen=True)
+class Report(Mapping[str, Table]):
+    """Tables by name, with what the reader of the numbers must know.
+
+    inputs: the files as the user named them; coverage: what the numbers rest on (see docs/metrics.md, Coverage);
+    settings: what was asked for, so that the same report can be made again.
+    """
+
+    tables: Mapping[str, Table]
+    warnings: Sequence[DataWarning] = ()
+    coverage: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Sequence[str] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Table:
+        return self.tables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tables)
+
+    def __len__(self) -> int:
+        return len(self.tables)
