@@ -121,7 +121,8 @@ def shared_ns(starts: npt.ArrayLike, ends: npt.ArrayLike, spans: Spans) -> Int64
 def busy_per_bin(spans: Spans, edges: npt.ArrayLike) -> Int64s:
     """How much of the set lies in each bin [edges[i], edges[i+1]), ns; edges ascending, k edges give k-1 bins."""
     covered = covered_before(spans, edges)
-    return covered[1:] - covered[:-1]
+    bins: Int64s = covered[1:] - covered[:-1]
+    return bins
 
 
 def at_least(depth: int, starts: npt.ArrayLike, ends: npt.ArrayLike) -> Spans:
