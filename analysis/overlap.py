@@ -70,7 +70,9 @@ BY_GROUP = Schema(
     "Overlap of each process group alone; rows do not add up",
     (*_WHERE, _GROUP, Column("group_desc", "object", "", "description of the group"), *_SUBSET),
 )
-BY_COLLECTIVE = Schema("overlap_by_collective", "Overlap of each kind of collective alone; rows do not add up", (*_WHERE, _COLLECTIVE, *_SUBSET))
+BY_COLLECTIVE = Schema(
+    "overlap_by_collective", "Overlap of each kind of collective alone; rows do not add up", (*_WHERE, _COLLECTIVE, *_SUBSET)
+)
 COLLECTIVE_OVERLAP = Schema(
     "_collective_overlap",
     "Overlap of each collective alone, a row a row of Trace.collectives, in its order",

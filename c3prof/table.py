@@ -60,7 +60,7 @@ class Schema:
             missing = {column.name for column in self.columns if column.name not in data and column.default is ...}
             extra = set(data) - set(self.names)
             if missing or extra:
-                raise KeyError(f"table {self.name}: missing {sorted(missing)}, not declared {sorted(extra)}")
+                raise KeyError(f"table {self.name}: missing {sorted(missing)}, not declared {sorted(map(str, extra))}")
             rows = len(next(iter(data.values()))) if isinstance(data, Mapping) else len(data)
             data = {column.name: data[column.name] if column.name in data else [column.default] * rows for column in self.columns}
         return pd.DataFrame({column.name: _as_dtype(data.get(column.name, ()), column.dtype) for column in self.columns})

@@ -38,7 +38,7 @@ _TOP_KEYS = (
 )
 _WS = rb"[ \t\r\n]{0,32}"
 _RESUME = re.compile(
-    rb"[^: \t\r\n]" + _WS + rb'(?P<event>\{)' + _WS + rb'"(?:' + _EVENT_KEYS + rb')"' + _WS + rb":"
+    rb"[^: \t\r\n]" + _WS + rb"(?P<event>\{)" + _WS + rb'"(?:' + _EVENT_KEYS + rb')"' + _WS + rb":"
     rb"|(?P<member>,)" + _WS + rb'"(?:' + _TOP_KEYS + rb')"' + _WS + rb":"
     rb'|(?P<first>"traceEvents")' + _WS + rb":" + _WS + rb"\["
 )  # fmt: skip
