@@ -11,8 +11,9 @@ from typing import Any
 from c3prof.readers._columns import Columns, canonical
 from c3prof.readers._document import Damage, Document
 from c3prof.readers._pieces import PythonEvents
+from c3prof.readers._values import MISSING
 
-__all__ = ["Damage", "Scan", "scan"]
+__all__ = ["MISSING", "Damage", "Scan", "scan"]
 
 
 @dataclass(frozen=True)
