@@ -135,6 +135,8 @@ def _in_communication(trace: Trace, op: Int64s) -> npt.NDArray[np.bool_]:
 
 def _compute_columns(ops: pd.DataFrame, op: Int64s) -> dict[str, npt.NDArray[np.object_]]:
     names = [str(name) for name in ops["name"].cat.categories]
-    classes = np.array([*rules().verdicts(names).kernel_classes, "other"], object)
+    verdicts = rules().verdicts(names)
+    told = [kernel if kind == COMPUTE else "other" for kind, kernel in zip(verdicts.classes, verdicts.kernel_classes, strict=True)]
+    classes = np.array([*told, "other"], object)
     codes = ops["name"].cat.codes.to_numpy()[op]
     return {"name": np.array([*names, ""], object)[codes], "kernel_class": classes[codes]}

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from c3prof.analysis import intervals
-from c3prof.analysis.busy import busy, class_masks, collective_keys
+from c3prof.analysis.busy import busy, class_masks, collective_keys, kernel_classes
 from c3prof.analysis.cpu_lanes import work
 from c3prof.analysis.intervals import Int64s, Spans
 from c3prof.analysis.rows import DEVICE, NO_COMM, NOTE, RANK, joined, placed, ratio, summed, texts
@@ -77,21 +77,15 @@ def overlap_subsets(trace: Trace, _: Mapping[str, Table], settings: Settings) ->
         hiding = intervals.intersection(busy(lane.rows).p, lane.asked)
         data["overlap_by_stream"].append(_by_stream(lane, hiding))
         data["overlap_by_group"].append(_by_named(lane, hiding, _of_collective(lane, trace, "group", "group_desc")))
-        data["overlap_by_collective"].append(_by_named(lane, hiding, {"collective": kinds(lane, trace)}))
+        data["overlap_by_collective"].append(
+            _by_named(lane, hiding, {"collective": np.asarray(kernel_classes(lane.rows, trace.collectives), object)})
+        )
         known = np.flatnonzero((lane.rows["collective_id"].to_numpy() >= 0) & class_masks(lane.rows)[COMM])
         alone += _times(lane, hiding, known, lane.rows["collective_id"].to_numpy()[known], alone.shape[1])
     comm, hidden = alone
     each = pd.DataFrame({"rank": trace.collectives["rank"], "comm_ns": comm, "hidden_ns": hidden, "exposed_ns": comm - hidden})
     data["_collective_overlap"] = [each]
     return tuple(Table.of(schema, joined(data[schema.name], schema)) for schema in SCHEMAS)
-
-
-def kinds(lane: Lane, trace: Trace) -> npt.NDArray[np.object_]:
-    """The kind of collective of each activity of the lane: that of its operation, else what its own name tells."""
-    kind = _of_collective(lane, trace, "collective")["collective"]
-    unnamed = pd.isna(kind)
-    kind[unnamed] = lane.rows["kernel_class"].astype(object).to_numpy()[unnamed]
-    return kind
 
 
 def _of_collective(lane: Lane, trace: Trace, *columns: str) -> dict[str, npt.NDArray[np.object_]]:
