@@ -74,7 +74,9 @@ def _as_dtype(values: Any, dtype: str) -> Any:
         # One dtype of categories whatever the pandas version, so that categoricals of many ranks can be joined.
         return values if values.categories.dtype == object else values.rename_categories(values.categories.astype(object))
     if dtype == "object":
-        return pd.Series(_objects(values), dtype=object)  # a Series keeps None; a frame made of an array would guess text
+        objects = _objects(values)
+        objects[pd.isna(objects)] = None
+        return pd.Series(objects, dtype=object)  # a bare array of texts would become pandas' str, with NaN for None
     return np.asarray(values, dtype=_PANDAS_DTYPES[dtype])
 
 
