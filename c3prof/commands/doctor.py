@@ -1,0 +1,2 @@
+def doctor(path: str) -> None:
+    """TODO."""

@@ -1,0 +1,2 @@
+def scrub(path: str) -> None:
+    """TODO."""

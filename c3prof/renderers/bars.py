@@ -1,0 +1,56 @@
+"""Numbers as bars of characters: each class has its own glyph and colour, so that a bar reads without colour too."""
+
+import numpy as np
+from rich.text import Text
+
+from c3prof.renderers.palette import CLASSES
+
+GLYPHS = {"compute": "█", "hidden": "▓", "exposed": "╳", "exposed_copy": "▪", "idle": "·"}
+WORDS = {"compute": "compute", "hidden": "compute hiding communication", "exposed": "exposed communication", "exposed_copy": "exposed copy", "idle": "idle"}
+ASCII = str.maketrans({"█": "#", "▓": "=", "╳": "x", "▪": "o", "·": ".", "–": "-", "…": "~", "µ": "u", "▏": "|", "─": "-", "×": "x", "≥": ">", "│": "|"})
+"""What stands for a glyph where the terminal cannot show it."""
+
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+
+
+def stacked(parts: dict[str, float], width: int) -> Text:
+    """One bar of `width` characters, shared among the classes by their values; empty when nothing is known."""
+    values = np.nan_to_num(np.array(list(parts.values()), dtype=np.float64)).clip(min=0)
+    bar = Text()
+    if not values.sum() > 0:
+        return bar
+    for name, cells in zip(parts, _cells(values, width), strict=True):
+        bar.append(GLYPHS[name] * cells, style=CLASSES[name])
+    return bar
+
+
+def legend(names: list[str]) -> Text:
+    """The glyph of each class with its word."""
+    line = Text()
+    for name in names:
+        line.append(f"{GLYPHS[name]} ", style=CLASSES[name])
+        line.append(f"{WORDS[name]}   ", style="dim")
+    line.rstrip()
+    return line
+
+
+def bar(value: float, largest: float, width: int, colour: str) -> Text:
+    """A bar of value / largest, in eighths of a character; empty when the value is not known."""
+    if not largest > 0 or not value > 0:
+        return Text()
+    eighths = max(1, round(8 * width * value / largest))
+    return Text("█" * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else ""), style=colour)
+
+
+def _cells(values: "np.typing.NDArray[np.float64]", width: int) -> list[int]:
+    """Whole characters by largest remainder; what is there at all gets one."""
+    exact = values / values.sum() * width
+    cells = np.floor(exact).astype(int)
+    cells[(values > 0) & (cells == 0)] = 1
+    order = np.argsort(cells - exact, kind="stable")
+    for i in range(abs(width - int(cells.sum()))):
+        if cells.sum() < width:
+            cells[order[i % len(order)]] += 1
+        else:
+            cells[int(np.argmax(cells - exact + (cells > 1)))] -= 1
+    return [int(cell) for cell in cells]
