@@ -102,7 +102,6 @@ OPTIONS: dict[str, Option] = {
         Option("cache", True, _flag, "keep the parsed trace for the next command"),
         Option("cache_dir", None, _text, "where parsed traces are kept"),
         Option("cache_gb", 10.0, _size_gb, "size that the cache of parsed traces may have"),
-        Option("workers", 1, _count(1), "processes that analyze ranks side by side"),
     )
 }
 

@@ -24,12 +24,11 @@ def analyze(
     strict: options.Strict = None,
     quiet: options.Quiet = None,
     no_cache: options.NoCache = None,
-    workers: options.Workers = None,
     show_config: options.ShowConfig = False,
 ) -> None:
     """Where the step goes: compute, hidden and exposed communication, copies, idle."""
     flags = {"format": format_, "by": by, "steps": steps, "rules": rules, "only": only or None, "top": top, "baseline": baseline}
-    flags |= {"strict": strict, "quiet": quiet, "cache": False if no_cache else None, "workers": workers}
+    flags |= {"strict": strict, "quiet": quiet, "cache": False if no_cache else None}
     asked = config(flags)
     if show_config:
         print("\n".join(asked.lines()))

@@ -17,5 +17,4 @@ Quiet = Annotated[bool | None, typer.Option("--quiet", "-q", help="No progress a
 NoCache = Annotated[bool | None, typer.Option("--no-cache", help="Neither use nor keep the parsed trace.")]
 Sample = Annotated[str | None, typer.Option("--sample", metavar="NAME", help="A sample run instead of PATH.")]
 Baseline = Annotated[str | None, typer.Option("--baseline", metavar="PATH", help="A second trace without overlap, for slowdown.")]
-Workers = Annotated[int | None, typer.Option("--workers", metavar="N", help="Processes that analyze ranks side by side.", show_default="1")]
 ShowConfig = Annotated[bool, typer.Option("--show-config", help="Print the settings and where each comes from, and exit.")]

@@ -13,7 +13,7 @@ from c3prof.errors import WrongSettings
 from c3prof.table import Report
 
 Tick = Callable[[int, int, str], None]
-"""Called with bytes done, bytes in all, and the name of what is being read."""
+"""Called with the bytes just read, the bytes in all, and the name of what is being read."""
 
 
 def check(asked: Config) -> None:
@@ -95,4 +95,4 @@ def progress(*, quiet: bool) -> Iterator[Tick | None]:
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         task = bars.add_task("reading", total=None)
-        yield lambda done, total, name: bars.update(task, completed=done, total=total, description=name[-40:])
+        yield lambda read, total, name: bars.update(task, advance=read, total=total, description=name[-40:])
