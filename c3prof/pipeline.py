@@ -17,7 +17,6 @@ from c3prof.readers import loaded
 from c3prof.readers.cache import Cache, key
 from c3prof.readers.kineto import with_rank
 from c3prof.readers.sources import Source, found
-from c3prof.run import selection
 from c3prof.table import Report
 from c3prof.trace import Trace
 
@@ -45,9 +44,8 @@ def report(paths: list[str], asked: Mapping[str, Any], progress: Progress | None
             warnings.append(DataWarning("unreadable", str(error), path=source.name))
     if not parts:
         raise failures[0]
-    positions, about_the_set = selection([part.summary for part in parts])
-    made = combine([parts[at] for at in positions], settings)
-    return replace(made, warnings=(*made.warnings, *about_the_set, *warnings, *inputs.warnings), settings=_said(settings, asked))
+    made = combine(parts, settings)
+    return replace(made, warnings=(*made.warnings, *warnings, *inputs.warnings), settings=_said(settings, asked))
 
 
 def trace(source: Source, place: int, asked: Mapping[str, Any], progress: Callable[[int], None] | None = None) -> Trace:

@@ -55,7 +55,7 @@ def json_schema(schemas: Iterable[Schema]) -> dict[str, Any]:
                 "settings": {"type": "object"},
                 "tables": {"type": "object", "properties": {schema.name: _table_schema(schema) for schema in schemas}},
                 "warnings": {"type": "array", "items": _object(warning)},
-                "coverage": {"type": "object", "additionalProperties": {"type": "object"}},
+                "coverage": {"type": "object"},
             }
         ),
     }

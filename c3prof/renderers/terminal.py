@@ -67,20 +67,20 @@ BY: dict[str, View] = {
 
 def write(report: Report, file: IO[str], *, by: str = "", top: int = 20, colour: bool | None = None, width: int | None = None) -> None:
     """Write the page. Colour only on a terminal without NO_COLOR, unless `colour` says; a pipe gets WIDTH columns."""
-    terminal = file.isatty() if colour is None else colour
+    text = StringIO()
+    coloured = (file.isatty() and not os.environ.get("NO_COLOR")) if colour is None else colour
     console = Console(
-        file=file if _shows(file) else (plain := StringIO()),
+        file=text,
         width=width or (min(WIDTH, _columns(file)) if file.isatty() else WIDTH),
-        force_terminal=terminal,
-        no_color=bool(os.environ.get("NO_COLOR")) or not terminal,
-        color_system="auto" if terminal else None,
+        force_terminal=coloured,
+        color_system="auto" if coloured else None,
         highlight=False,
         legacy_windows=False,
     )
     for part in page(report, by=by, top=top):
         console.print(part)
-    if not _shows(file):
-        file.write(plain.getvalue().translate(ASCII).encode("ascii", "replace").decode())
+    lines = "\n".join(line.rstrip(" ") for line in text.getvalue().splitlines()) + "\n"
+    file.write(lines if _shows(file) else lines.translate(ASCII).encode("ascii", "replace").decode())
 
 
 def page(report: Report, *, by: str = "", top: int = 20) -> list[RenderableType]:
@@ -228,17 +228,16 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _NAME else f"{text[: _NAME - 16]}…{text[-15:]}"
 
 
-def _coverage(coverage: Mapping[Any, Any]) -> list[RenderableType]:
-    """Sums over ranks of what the numbers rest on; counts of zero are left out."""
-    sums: dict[str, float] = {}
-    for counts in coverage.values():
-        for name, count in counts.items() if isinstance(counts, Mapping) else ():
-            if isinstance(count, int | float):
-                sums[name] = sums.get(name, 0) + count
-    told = [f"{name.replace('_', ' ')} {count:,.4g}" if isinstance(count, float) else f"{name.replace('_', ' ')} {count:,}" for name, count in sums.items() if count]
+def _coverage(coverage: Mapping[str, Any]) -> list[RenderableType]:
+    """What the numbers rest on; counts of zero are left out."""
+    told = [f"{name.replace('_', ' ')} {_count(value)}" for name, value in coverage.items() if isinstance(value, int | float) and value]
     if not told:
         return []
     return [Text("Coverage", style="bold"), Padding(Text(" · ".join(told), style="dim"), (0, 0, 0, 2)), Text()]
+
+
+def _count(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
 
 
 def _warnings(warnings: Sequence[DataWarning]) -> list[RenderableType]:
