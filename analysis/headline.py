@@ -68,7 +68,7 @@ def _base(report: Report, runs: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """The rows that the shares refer to: the steps where there are any, else the whole run."""
     if "overlap_by_step" in report:
         steps = report["overlap_by_step"].frame
-        steps = steps[(steps["step"].astype(str) != OUTSIDE) & (steps["step"].astype(str) != "-1")]
+        steps = steps[steps["step"].notna() & (steps["step"].astype(str) != OUTSIDE)]
         if len(steps) and _total(steps, "span_ns") > 0:
             return steps, "the step"
     return runs, "the run"

@@ -1,9 +1,16 @@
 """Numbers as bars of characters: each class has its own glyph and colour, so that a bar reads without colour too."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 from rich.text import Text
 
 from c3prof.renderers.palette import CLASSES
+
+PARTS = {"compute": "compute_ns", "hidden": "hidden_ns", "exposed": "exposed_ns", "exposed_copy": "exposed_copy_ns", "idle": "idle_ns"}
+"""The parts of a row's span and the columns that they come from."""
 
 GLYPHS = {"compute": "█", "hidden": "▓", "exposed": "╳", "exposed_copy": "▪", "idle": "·"}
 WORDS = {"compute": "compute", "hidden": "compute hiding communication", "exposed": "exposed communication", "exposed_copy": "exposed copy", "idle": "idle"}
@@ -24,10 +31,17 @@ def stacked(parts: dict[str, float], width: int) -> Text:
     return bar
 
 
-def legend(names: list[str]) -> Text:
-    """The glyph of each class with its word."""
+def accounted(row: Mapping[str, Any]) -> dict[str, float]:
+    """The parts of a row's span, each instant once: compute alone, both, exposed, copies alone, nothing."""
+    parts = {name: float(row[column] or 0) for name, column in PARTS.items()}
+    parts["compute"] -= parts["hidden"]
+    return parts
+
+
+def legend() -> Text:
+    """The glyph of each part with its word."""
     line = Text()
-    for name in names:
+    for name in PARTS:
         line.append(f"{GLYPHS[name]} ", style=CLASSES[name])
         line.append(f"{WORDS[name]}   ", style="dim")
     line.rstrip()
@@ -42,7 +56,7 @@ def bar(value: float, largest: float, width: int, colour: str) -> Text:
     return Text("█" * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else ""), style=colour)
 
 
-def _cells(values: "np.typing.NDArray[np.float64]", width: int) -> list[int]:
+def _cells(values: npt.NDArray[np.float64], width: int) -> list[int]:
     """Whole characters by largest remainder; what is there at all gets one."""
     exact = values / values.sum() * width
     cells = np.floor(exact).astype(int)

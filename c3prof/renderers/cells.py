@@ -7,6 +7,8 @@ from c3prof.table import Column
 from c3prof.units import text_of_ratio, text_of_size, text_of_time
 
 UNKNOWN = "–"
+LABELS = frozenset({"rank", "device", "step", "stream", "group", "collective", "seq", "region", "first_step", "last_rank", "peer", "source", "table"})
+"""Columns that say what a row is: their numbers are names and are not counted."""
 
 
 def text_of(value: Any, column: Column) -> str:
@@ -50,7 +52,7 @@ def heading(column: Column) -> str:
 
 def _number(value: float, column: Column) -> str:
     if isinstance(value, int):
-        return f"{value:,}" if column.unit or column.name.startswith("n_") else str(value)
+        return str(value) if column.name in LABELS else f"{value:,}"
     size = abs(value)
     if size and (size < 0.001 or size >= 1e6):
         return f"{value:.2e}"

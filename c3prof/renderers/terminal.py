@@ -11,20 +11,17 @@ from typing import IO, Any
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table as Grid
 from rich.text import Text
 
 from c3prof.analysis.headline import headline
 from c3prof.errors import DataWarning
-from c3prof.renderers.bars import ASCII, bar, legend, stacked
-from c3prof.renderers.cells import UNKNOWN, heading, is_number, text_of
+from c3prof.renderers.bars import ASCII, legend
+from c3prof.renderers.grid import grid
 from c3prof.renderers.palette import CLASSES
 from c3prof.renderers.values import rows
-from c3prof.table import Report, Schema, Table
+from c3prof.table import Report, Table
 
 WIDTH = 100
-_BAR = 30
-_NAME = 44
 _WARNINGS = 8
 
 
@@ -54,6 +51,8 @@ VIEWS: tuple[View, ...] = (
     View("slowdown", "Kernels that a co-runner slows", ("kernel", "co_runner", "n_clean", "n_overlapped", "slowdown", "slowdown_low", "slowdown_high", "lost_ns"), "lost_ns", limit=8),
     View("stragglers", "Ranks that others wait for", sort="caused_wait_ns", bar="caused_wait_ns", limit=8),
     View("kernels", "Kernels", sort="total_ns", bar="total_ns", limit=8),
+    View("contents", "What is in it", ("rank", "source", "device_name", "span_ns", "activities", "streams", "collectives", "steps", "events", "events_lost")),
+    View("trust", "What it can answer"),
     View("idle", "Idle time of the device", sort="idle_ns", bar="idle_ns", limit=6),
 )
 BY: dict[str, View] = {
@@ -138,11 +137,9 @@ def _section(table: Table, view: View) -> list[RenderableType]:
         title.append(f"  (by {table.source})", style="dim")
     if not shown:
         return [title, Text("  no rows", style="dim")]
-    names = _columns_shown(table.schema, view, shown)
-    accounting = view.accounting and all(name in shown[0] for name in _PARTS.values())
-    key = [Padding(legend(list(_PARTS)), (0, 0, 0, 2))] if accounting else []
-    grid, left_out = _grid(table.schema, names, shown, view, accounting)
-    return [title, *key, Padding(grid, (0, 0, 0, 2)), *_rest(table, len(cells) - len(shown), left_out)]
+    made = grid(table.schema, shown, columns=view.columns, bar=view.bar, accounting=view.accounting, width=WIDTH - 2)
+    key = [Padding(legend(), (0, 0, 0, 2), expand=False)] if view.accounting else []
+    return [title, *key, Padding(made.grid, (0, 0, 0, 2), expand=False), *_rest(table, len(cells) - len(shown), made.left_out)]
 
 
 def _rest(table: Table, more: int, left_out: Sequence[str]) -> list[RenderableType]:
@@ -153,79 +150,6 @@ def _rest(table: Table, more: int, left_out: Sequence[str]) -> list[RenderableTy
     if left_out:
         said.append(f"more columns: {', '.join(left_out)} (--format csv)")
     return [Padding(Text(line, style="dim"), (0, 0, 0, 2)) for line in said]
-
-
-_PARTS = {"compute": "compute_ns", "hidden": "hidden_ns", "exposed": "exposed_ns", "exposed_copy": "exposed_copy_ns", "idle": "idle_ns"}
-
-
-def _accounting(row: Mapping[str, Any]) -> dict[str, float]:
-    """The parts of a row's span, each instant once: compute alone, both, exposed, copies alone, nothing."""
-    parts = {name: float(row[column] or 0) for name, column in _PARTS.items()}
-    parts["compute"] -= parts["hidden"]
-    return parts
-
-
-def _columns_shown(schema: Schema, view: View, shown: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The view's columns that hold something, and are not the same unnamed rank or device on every row."""
-    names = [name for name in (view.columns or schema.names) if name in schema.names]
-    told = [name for name in names if any(row[name] not in (None, "") for row in shown)]
-    if len(told) > 1 and "rank" in told and {row["rank"] for row in shown} <= {-1}:
-        told.remove("rank")
-    return told or names[:1]
-
-
-def _grid(schema: Schema, names: Sequence[str], shown: Sequence[Mapping[str, Any]], view: View, accounting: bool) -> tuple[Grid, list[str]]:
-    """The rows as a grid that fits, and the columns that did not."""
-    drawn = view.bar if view.bar in names else ""
-    texts = {name: [_shortened(_cell(row, name, schema)) for row in shown] for name in names}
-    heads = {name: heading(schema[name]) for name in names}
-    room = WIDTH - 4 - (_BAR + 2 if accounting else 0) - (18 if drawn else 0)
-    kept: list[str] = []
-    for name in names:
-        need = max(len(heads[name]), *map(len, texts[name])) + 2
-        if need <= room or not kept:
-            kept.append(name)
-            room -= need
-    grid = Grid(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    for name in kept:
-        grid.add_column(heads[name], justify="right" if is_number(schema[name]) and name not in _LABELS else "left", no_wrap=True, style=_STYLES.get(name, ""))
-        if accounting and name == kept[_labels(kept) - 1]:
-            grid.add_column("", no_wrap=True, width=_BAR)
-    if drawn:
-        grid.add_column("", no_wrap=True, width=16)
-    largest = max((row[drawn] or 0 for row in shown), default=0) if drawn else 0
-    for i, row in enumerate(shown):
-        cells: list[RenderableType] = []
-        for name in kept:
-            cells.append(texts[name][i])
-            if accounting and name == kept[_labels(kept) - 1]:
-                cells.append(stacked(_accounting(row), _BAR))
-        if drawn:
-            cells.append(bar(row[drawn] or 0, largest, 16, _STYLES.get(drawn, "") or CLASSES["compute"]))
-        grid.add_row(*cells)
-    return grid, [name for name in names if name not in kept]
-
-
-_LABELS = frozenset({"rank", "device", "step", "stream", "group", "collective", "seq", "region"})
-_STYLES = {"exposed_ns": CLASSES["exposed"], "hidden_ns": CLASSES["hidden"], "caused_wait_ns": CLASSES["wait"], "idle_ns": CLASSES["idle"]}
-
-
-def _labels(names: Sequence[str]) -> int:
-    """How many of the first columns say what a row is; the bar stands behind them."""
-    return max(1, next((i for i, name in enumerate(names) if name not in _LABELS), len(names)))
-
-
-def _cell(row: Mapping[str, Any], name: str, schema: Schema) -> str:
-    value = row[name]
-    if name == "rank" and isinstance(value, int) and value < 0:
-        return "?"
-    return text_of(value, schema[name])
-
-
-def _shortened(text: str) -> str:
-    """A long name with its middle left out: both ends of a kernel's name tell."""
-    text = " ".join(text.split())
-    return text if len(text) <= _NAME else f"{text[: _NAME - 16]}…{text[-15:]}"
 
 
 def _coverage(coverage: Mapping[str, Any]) -> list[RenderableType]:
@@ -255,6 +179,3 @@ def _warning(warning: DataWarning) -> Text:
     where = f"{warning.path}: " if warning.path and not warning.message.startswith(warning.path) else ""
     line.append(f"{where}{warning.message}", style="not bold")
     return line.append(f" [{warning.code}]", style="dim not bold")
-
-
-__all__ = ["BY", "UNKNOWN", "VIEWS", "WIDTH", "page", "write"]
