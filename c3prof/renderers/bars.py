@@ -61,10 +61,8 @@ def _cells(values: npt.NDArray[np.float64], width: int) -> list[int]:
     exact = values / values.sum() * width
     cells = np.floor(exact).astype(int)
     cells[(values > 0) & (cells == 0)] = 1
-    order = np.argsort(cells - exact, kind="stable")
-    for i in range(abs(width - int(cells.sum()))):
-        if cells.sum() < width:
-            cells[order[i % len(order)]] += 1
-        else:
-            cells[int(np.argmax(cells - exact + (cells > 1)))] -= 1
+    while cells.sum() > width:
+        cells[np.argmax(cells)] -= 1
+    while cells.sum() < width:
+        cells[np.argmax(exact - cells)] += 1
     return [int(cell) for cell in cells]

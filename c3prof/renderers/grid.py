@@ -64,9 +64,9 @@ def grid(schema: Schema, shown: Sequence[Row], *, columns: Sequence[str] = (), b
 def _assembled(columns: Sequence[_Drawn]) -> Grid:
     made = Grid(box=None, padding=(0, _GAP, 0, 0), header_style="dim", pad_edge=False)
     for column in columns:
-        made.add_column(column.head, justify="right" if column.right else "left", no_wrap=not column.wraps, style=column.style)
+        made.add_column(Text(column.head), justify="right" if column.right else "left", no_wrap=not column.wraps, style=column.style)
     for cells in zip(*(column.cells for column in columns), strict=True):
-        made.add_row(*cells)
+        made.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in cells))  # Text: brackets in a name are no markup
     return made
 
 
