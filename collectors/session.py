@@ -88,6 +88,10 @@ class Session:
         self.step_number += 1
         self.switch.step = self.step_number
         self._watcher.beat()
+        if self.status == "stalled":
+            self.status = "running"
+            self.faults.note(f"went on after a stall in step {self.step_number - 1}")
+            self.write_manifest()
         for collector in self._collectors:
             with self.faults.guard(f"step of {collector.name}"):
                 collector.step(self.step_number, self.switch.phase)
@@ -158,12 +162,6 @@ class Session:
             self.faults.error("stall", f"no step for {seconds:.0f} s after step {self.step_number}; see stall.json and stacks.txt")
         except Exception as error:  # noqa: BLE001  # as above
             self.faults.error("stall report", error)
-        self.write_manifest()
-
-    def resumed(self) -> None:
-        """The loop moves again after a stall."""
-        self.status = "running"
-        self.faults.note(f"went on after a stall at step {self.step_number}")
         self.write_manifest()
 
     def write_manifest(self, status: str | None = None) -> None:

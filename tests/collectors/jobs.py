@@ -77,7 +77,9 @@ def runs_slowly(rank: int, world: int, port: int, folder: str) -> None:
     training(rank, world, port, folder, {number: lambda: time.sleep(0.25) for number in range(STEPS)}, kineto=None)
 
 
-def completes(rank: int, world: int, port: int, folder: str, bad_rank: int = -1, bad_folder: str = "", options: dict[str, Any] | None = None) -> None:
+def completes(
+    rank: int, world: int, port: int, folder: str, bad_rank: int = -1, bad_folder: str = "", options: dict[str, Any] | None = None
+) -> None:
     """Trains to the end; one rank may write somewhere else."""
     training(rank, world, port, bad_folder if rank == bad_rank else folder, **(options or {}))
 
@@ -95,3 +97,87 @@ def fills_the_disk(rank: int, world: int, port: int, folder: str, least_free: st
 
         kineto.LEAST_FREE_BYTES = int(least_free)
     training(rank, world, port, folder)
+
+
+def profiles_outside(rank: int, world: int, port: int, folder: str, schedule: dict[str, int] | None) -> None:
+    """The user's own torch profiler around ours; counts what it got into events.txt."""
+    connect(rank, world, port)
+    step = ddp_step()
+    got: list[int] = []
+    plan = torch.profiler.schedule(**schedule) if schedule else None
+    user = torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], schedule=plan, on_trace_ready=lambda p: got.append(len(p.events()))
+    )
+    with user, c3prof.profile(folder, kineto=WINDOW, flush_s=0.1) as prof:
+        for _ in range(STEPS):
+            step()
+            prof.step()
+            user.step()
+    Path(folder, f"events{rank}.txt").write_text(" ".join(map(str, got)))
+    dist.destroy_process_group()
+
+
+def profiles_inside(rank: int, world: int, port: int, folder: str) -> None:
+    """The user's own torch profiler opened within a step that our window records."""
+    connect(rank, world, port)
+    step = ddp_step()
+    got: list[int] = []
+    with c3prof.profile(folder, kineto=WINDOW, flush_s=0.1) as prof:
+        for number in range(STEPS):
+            if number == 3:
+                with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as user:
+                    step()
+                got.append(len(user.events()))
+            else:
+                step()
+            prof.step()
+    Path(folder, f"events{rank}.txt").write_text(" ".join(map(str, got)))
+    dist.destroy_process_group()
+
+
+class Numbers(torch.utils.data.Dataset[torch.Tensor]):
+    """A data set whose items come from worker processes."""
+
+    def __len__(self) -> int:
+        return 64
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.full((64,), float(index))
+
+
+def loads_data(rank: int, world: int, port: int, folder: str, method: str) -> None:
+    """A loader with worker processes that are ended while training goes on."""
+    connect(rank, world, port)
+    step = ddp_step()
+    with c3prof.profile(folder, kineto=None, flush_s=0.05) as prof:
+        for _ in range(2):
+            loader = torch.utils.data.DataLoader(Numbers(), batch_size=8, num_workers=1, multiprocessing_context=method)
+            for number, _batch in enumerate(loader):
+                step()
+                prof.step()
+                if number == 3:
+                    break
+            iterator = loader._iterator
+            del loader, iterator
+    dist.destroy_process_group()
+
+
+def forks(rank: int, world: int, port: int, folder: str) -> None:
+    """A child by fork in the middle of the loop that takes steps and is ended by SIGTERM."""
+    connect(rank, world, port)
+    step = ddp_step()
+    with c3prof.profile(folder, kineto=None, flush_s=0.05) as prof:
+        for number in range(STEPS):
+            step()
+            if number == 3:
+                child = os.fork()
+                if child == 0:
+                    prof.step()
+                    while True:
+                        time.sleep(1)
+                time.sleep(0.3)
+                os.kill(child, 15)
+                _, status = os.waitpid(child, 0)
+                Path(folder, f"child{rank}.txt").write_text(str(os.waitstatus_to_exitcode(status)))
+            prof.step()
+    dist.destroy_process_group()
