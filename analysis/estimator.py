@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from c3prof.analysis.resampling import Counts, resampled_means, resampled_medians
 from c3prof.analysis.segments import FloatArray, IntArray, Segments, ratio
+from c3prof.analysis.sides import Sides
 from c3prof.analysis.significance import t_factor, t_p_value
 
 BoolArray = npt.NDArray[np.bool_]
@@ -27,43 +28,12 @@ _MOST_FREEDOM = 10  # of a pooled spread: signatures of one class do not have on
 
 
 @dataclass(frozen=True)
-class Sides:
-    """The samples of `rows` rows (signature × co-runner), each array sorted by row.
-
-    *_ns: durations; shared_ns: time shared with the co-runner; *_step: number of the step, 0, 1, … (-1 none);
-    signature, group: of each row; rows of one signature hold the same clean samples, group is its kernel class.
-    """
-
-    signature: IntArray
-    group: IntArray
-    clean_row: IntArray
-    clean_ns: FloatArray
-    clean_step: IntArray
-    over_row: IntArray
-    over_ns: FloatArray
-    shared_ns: FloatArray
-    over_step: IntArray
-
-    @property
-    def rows(self) -> int:
-        return len(self.signature)
-
-    @property
-    def clean(self) -> Segments:
-        return Segments(self.clean_row, self.rows)
-
-    @property
-    def over(self) -> Segments:
-        return Segments(self.over_row, self.rows)
-
-
-@dataclass(frozen=True)
 class Rates:
     """What the rate model gives for each row; NaN where a side is too short.
 
     rate ± error with `freedom` degrees (of Student's t); low, high: its 95 % interval; few: the t interval on log
-    scale with pooled spread was used; outliers: overlapped samples left out; deviation: of Σ(w − (d − o)) in each
-    resample (NaN rows where few), for sums over rows.
+    scale with pooled spread was used; outliers: overlapped samples left out; residual: w − (d − o) − r·o of each
+    overlapped sample that was used, in ns; kept: which of the overlapped samples those are.
     """
 
     n_clean: IntArray
@@ -80,6 +50,8 @@ class Rates:
     high: FloatArray
     p_value: FloatArray
     few: BoolArray
+    residual: FloatArray
+    kept: BoolArray
 
 
 def rates(sides: Sides, tick_ns: float, counts: Counts) -> Rates:
@@ -90,7 +62,7 @@ def rates(sides: Sides, tick_ns: float, counts: Counts) -> Rates:
     """
     alone = sides.clean.medians(sides.clean_ns)
     kept = _kept(sides, alone, tick_ns)
-    used = _only(sides, kept)
+    used = sides.keeping(kept)
     over = used.over
     apart = used.over_ns - used.shared_ns
     shared = over.sums(used.shared_ns)
@@ -121,6 +93,8 @@ def rates(sides: Sides, tick_ns: float, counts: Counts) -> Rates:
         high,
         _p_value(rate, error, freedom, few),
         few & measured,
+        alone[used.over_row] - progress,
+        kept,
     )
 
 
@@ -133,20 +107,6 @@ def _kept(sides: Sides, alone: FloatArray, tick_ns: float) -> BoolArray:
     mad = np.maximum(over.medians(residual), tick_ns)
     few = over.sizes < ENOUGH
     return ~(residual > _OUTLIER_MADS * mad[sides.over_row]) | few[sides.over_row]
-
-
-def _only(sides: Sides, kept: BoolArray) -> Sides:
-    return Sides(
-        sides.signature,
-        sides.group,
-        sides.clean_row,
-        sides.clean_ns,
-        sides.clean_step,
-        sides.over_row[kept],
-        sides.over_ns[kept],
-        sides.shared_ns[kept],
-        sides.over_step[kept],
-    )
 
 
 def _pooled_variance(sides: Sides, alone: FloatArray, progress: FloatArray) -> tuple[FloatArray, FloatArray]:

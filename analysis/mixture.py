@@ -7,14 +7,14 @@ from c3prof.analysis.segments import FloatArray, Segments, ratio
 
 _LEAST = 4
 _APART = 0.1  # of the median: a smaller distance between the parts is no other problem size
-_PART = 0.2  # of the sample: fewer are outliers
+_PART = 0.15  # of the sample: fewer are outliers
 _EXPLAINED, _EXPLAINED_FEW = 0.90, 0.97  # of the variance, by the split; 0.64 for one normal, 0.75 for a uniform sample
 
 
 def mixed(segments: Segments, values: FloatArray) -> npt.NDArray[np.bool_]:
     """Which segments are mixtures of two: the best split explains 90 % of the variance (97 % below 6 values).
 
-    Both parts hold at least 20 % (and two) of the values and their means lie at least 10 % of the median apart.
+    Both parts hold at least 15 % (and two) of the values and their means lie at least 10 % of the median apart.
     With η = k(n − k)/n² · (m₂ − m₁)² / variance, the largest over the splits k.
     """
     label, median = segments.label, segments.medians(values)
