@@ -25,12 +25,13 @@ STANDARD_ERRORS = 4.0
 
 CLOCKS = Schema(
     "clocks",
-    "Clock of each rank against the lowest rank's",
+    "Clock of each rank against a reference rank's",
     (
         Column("rank", "int32", "", "global rank"),
         Column("offset_ns", "float64", "ns", "clock of the rank minus reference clock at the middle of the run; null when nothing ties them"),
         Column("drift_ppm", "float64", "ppm", "how much faster it runs; 0 unless it exceeds 5 standard errors"),
         Column("bound_ns", "float64", "ns", "the offset is right within this, over the whole window of the rank"),
+        Column("reference", "int32", "", "rank that the offset is against: the lowest of those tied together by common ends or hosts"),
         Column("common_ends", "int64", "", "synchronizing collectives whose ends were compared"),
         Column("scatter_ns", "float64", "ns", "robust standard deviation of those ends around the fit; null without"),
         Column("note", "object", "", "why there is no offset, or what it rests on"),
@@ -56,13 +57,14 @@ def clocks(trace: Trace, groups: ProcessGroups, matches: Matches) -> Table:
     ends = Ends(groups.code[rows], matches.operation[rows], rank, (frame["end_ns"].to_numpy()[rows] - origin).astype(np.float64))
     host = _hosts(trace, numbers)
     lines = common_clock(ends, host)
-    notes = _one_clock_a_host(lines, trace, host)
+    notes = _one_clock_a_host(lines, host)
     bound = _bounds(lines, ends, trace, numbers, origin)
     data = {
         "rank": numbers,
         "offset_ns": lines.offset,
         "drift_ppm": lines.drift * 1e6,
         "bound_ns": bound,
+        "reference": numbers[lines.reference] if len(numbers) else numbers,
         "common_ends": lines.n,
         "scatter_ns": lines.scatter,
         "note": notes,
@@ -112,27 +114,27 @@ def _hosts(trace: Trace, numbers: Codes) -> Codes:
     return pd.factorize(first.where(first.notna(), None))[0].astype(np.int64)
 
 
-def _one_clock_a_host(lines: Lines, trace: Trace, host: Codes) -> list[str]:
+def _one_clock_a_host(lines: Lines, host: Codes) -> list[str]:
     """Sets the ranks of each host to one line, in place, and returns the notes.
 
     A host's clock is the median of its ranks; the reference's own host is exactly 0. Where the ends disagree by more
     than 1 ms and 10 times their scatter, the host name is not believed (containers may share one).
     """
-    known = np.isfinite(lines.offset)
-    notes = np.where(known, "", "no synchronizing collective in common with the reference rank").astype(object)
-    for number in np.unique(host[host >= 0]):
-        mates = np.flatnonzero((host == number) & known)
+    alone = (lines.reference == np.arange(len(host))) & (np.bincount(lines.reference, minlength=len(host)) == 1)
+    notes = np.where(alone & (len(host) > 1), "no synchronizing collective in common with another rank", "").astype(object)
+    lines.offset[alone & (np.arange(len(host)) > 0)] = np.nan
+    for number, reference in sorted({(int(h), int(r)) for h, r in zip(host, lines.reference, strict=True) if h >= 0}):
+        mates = np.flatnonzero((host == number) & (lines.reference == reference))
         if len(mates) < 2:
             continue
-        center = 0.0 if mates[0] == 0 else float(np.median(lines.offset[mates]))
+        center = 0.0 if mates[0] == reference else float(np.median(lines.offset[mates]))
         limit = max(NS_PER_MS, 10 * float(np.nanmax(np.append(lines.scatter[mates], 0.0))))
         if np.abs(lines.offset[mates] - center).max() > limit:
             notes[mates] = "ranks of one host, but their ends say that their clocks differ"
             continue
-        lines.offset[mates] = center
-        lines.drift[mates] = 0.0 if mates[0] == 0 else float(np.median(lines.drift[mates]))
-        lines.error[mates] = 0.0 if mates[0] == 0 else lines.error[mates].min()
-        lines.drift_error[mates] = 0.0 if mates[0] == 0 else lines.drift_error[mates].min()
+        for name, middle_of in (("offset", np.median), ("drift", np.median), ("error", np.min), ("drift_error", np.min)):
+            values = getattr(lines, name)
+            values[mates] = 0.0 if mates[0] == reference else middle_of(values[mates])
         notes[mates] = "one host, one clock"
     return list(notes)
 

@@ -38,7 +38,8 @@ class Ends:
 class Lines:
     """The clock of each rank code: shown time = true + offset + drift · true. NaN while unknown.
 
-    error, drift_error: standard errors; scatter: robust standard deviation of the ends; n: ends that were compared.
+    error, drift_error: standard errors; scatter: robust standard deviation of the ends; n: ends that were compared;
+    reference: the rank code that the line is against (the lowest of those tied together), -1 while unknown.
     """
 
     offset: Floats
@@ -47,72 +48,80 @@ class Lines:
     drift_error: Floats
     scatter: Floats
     n: Codes
+    reference: Codes
 
     @classmethod
     def unknown(cls, ranks: int) -> "Lines":
-        return cls(*(np.full(ranks, np.nan) for _ in range(5)), np.zeros(ranks, np.int64))
+        return cls(*(np.full(ranks, np.nan) for _ in range(5)), np.zeros(ranks, np.int64), np.full(ranks, -1))
 
     def true_time(self, rank: Codes, end: Floats) -> Floats:
         """NaN for ranks that are unknown."""
         return np.asarray((end - self.offset[rank]) / (1 + self.drift[rank]))
 
-    def take(self, other: "Lines", ranks: Codes) -> None:
+    def take(self, other: "Lines", ranks: Codes, reference: Codes) -> None:
         for name in ("offset", "drift", "error", "drift_error", "scatter", "n"):
             getattr(self, name)[ranks] = getattr(other, name)[ranks]
+        self.reference[ranks] = reference
+
+    def anchor(self, rank: int) -> None:
+        """Makes a rank the reference of those that will be tied to it."""
+        for name in ("offset", "drift", "error", "drift_error"):
+            getattr(self, name)[rank] = 0.0
+        self.reference[rank] = rank
 
 
 def common_clock(ends: Ends, host: Codes) -> Lines:
-    """The Lines of all ranks against rank code 0, which is exactly 0.
+    """The Lines of all ranks against the lowest of those that they are tied to, which is exactly 0.
 
     First group by group from the known ranks to the unknown ones, the group with most ends first; a rank that no
-    group ties takes the line of its host. Then twice all together, each operation at the median of all its ends.
+    group ties takes the line of its host, else it starts over as a reference. Then twice all together, each operation
+    at the median of all its ends.
     """
     lines = Lines.unknown(len(host))
-    if not len(host):
-        return lines
-    for name in ("offset", "drift", "error", "drift_error"):
-        getattr(lines, name)[0] = 0.0
-    while _one_group(lines, ends) or _one_host(lines, host):
-        pass
+    for rank in range(len(host)):
+        if lines.reference[rank] < 0:
+            lines.anchor(rank)
+            while _one_group(lines, ends) or _one_host(lines, host):
+                pass
     for _ in range(2 if len(ends.rank) else 0):
-        time = lines.true_time(ends.rank, ends.end)
-        usable = ends.where(np.isfinite(time))
-        fitted = fitted_lines(usable.rank, operation_median(usable.operation, time[np.isfinite(time)]), usable.end, len(host))
-        lines.take(_against_first(fitted), np.flatnonzero(np.isfinite(fitted.offset)))
+        time = operation_median(ends.operation, lines.true_time(ends.rank, ends.end))
+        fitted = fitted_lines(ends.rank, time, ends.end, len(host))
+        tied = np.flatnonzero(fitted.n > 0)
+        lines.take(_against_reference(fitted, lines.reference), tied, lines.reference[tied])
     return lines
 
 
 def _one_group(lines: Lines, ends: Ends) -> bool:
     """Ties the unknown ranks of one group to its known ones; False when there is no such group."""
-    known = np.isfinite(lines.offset)
+    known = lines.reference >= 0
     n_groups = int(ends.group.max(initial=-1)) + 1
     held = np.bincount(ends.group[known[ends.rank]], minlength=n_groups)
     new = np.bincount(ends.group[~known[ends.rank]], minlength=n_groups)
     gain = np.where(held > 0, new, 0)
     for group in np.argsort(-gain, kind="stable")[: int((gain > 0).sum())]:
         inside = ends.where(ends.group == group)
-        time = lines.true_time(inside.rank, inside.end)
-        anchored = np.isfinite(time)
+        anchored = known[inside.rank]
         seen = np.isin(inside.operation, inside.operation[anchored])
         if not (seen & ~anchored).any():
             continue
-        anchor = np.full(int(inside.operation.max()) + 1, np.nan)
-        anchor[inside.operation[anchored]] = operation_median(inside.operation[anchored], time[anchored])
+        held_by = inside.where(anchored)
+        time = np.full(int(inside.operation.max()) + 1, np.nan)
+        time[held_by.operation] = operation_median(held_by.operation, lines.true_time(held_by.rank, held_by.end))
         free = inside.where(seen & ~anchored)
-        fitted = fitted_lines(free.rank, anchor[free.operation], free.end, len(lines.offset))
-        lines.take(fitted, np.unique(free.rank))
+        fitted = fitted_lines(free.rank, time[free.operation], free.end, len(lines.offset))
+        lines.take(fitted, np.unique(free.rank), lines.reference[held_by.rank[0]])
         return True
     return False
 
 
 def _one_host(lines: Lines, host: Codes) -> bool:
     """Gives unknown ranks the line of a known rank of their host; False when there are none."""
-    known = np.flatnonzero(np.isfinite(lines.offset) & (host >= 0))
-    lost = np.flatnonzero(np.isnan(lines.offset) & np.isin(host, host[known]))
+    known = np.flatnonzero((lines.reference >= 0) & (host >= 0))
+    lost = np.flatnonzero((lines.reference < 0) & np.isin(host, host[known]))
     for rank in lost:
-        mate = known[host[known] == host[rank]][:1]
-        for name in ("offset", "drift", "error", "drift_error"):
-            getattr(lines, name)[rank] = getattr(lines, name)[mate[0]]
+        mate = known[host[known] == host[rank]][0]
+        for name in ("offset", "drift", "error", "drift_error", "reference"):
+            getattr(lines, name)[rank] = getattr(lines, name)[mate]
     return bool(len(lost))
 
 
@@ -174,19 +183,19 @@ def _least_squares(rank: Codes, true: Floats, distance: Floats, ranks: int, scat
     alone = np.where(n >= 3, 0.0, np.abs(y).max(initial=0.0))
     with np.errstate(invalid="ignore", divide="ignore"):
         error = np.sqrt(variance / n + (drift_error * reach) ** 2) + alone
-    return Lines(level - drift * center, drift, np.where(n > 0, error, np.nan), drift_error, scatter, n)
+    unknown = np.full(ranks, -1)
+    return Lines(level - drift * center, drift, np.where(n > 0, error, np.nan), drift_error, scatter, n, unknown)
 
 
-def _against_first(lines: Lines) -> Lines:
-    """The same Lines with rank code 0 at exactly 0; its errors are added to the others'."""
-    if not np.isfinite(lines.offset[0]):
-        return lines
-    drift = (1 + lines.drift) / (1 + lines.drift[0]) - 1
-    offset = lines.offset - (1 + drift) * lines.offset[0]
-    error = np.hypot(lines.error, lines.error[0])
-    drift_error = np.hypot(lines.drift_error, lines.drift_error[0])
-    error[0] = drift_error[0] = 0.0
-    return Lines(offset, drift, error, drift_error, lines.scatter, lines.n)
+def _against_reference(lines: Lines, reference: Codes) -> Lines:
+    """The same Lines with each reference at exactly 0; its errors are added to the others'."""
+    zero = np.where(np.isfinite(lines.offset[reference]), reference, -1)
+    shift, rate, error, drift_error = (np.where(zero >= 0, v[zero], 0.0) for v in (lines.offset, lines.drift, lines.error, lines.drift_error))
+    drift = (1 + lines.drift) / (1 + rate) - 1
+    offset = lines.offset - (1 + drift) * shift
+    own = np.arange(len(reference)) == reference
+    error, drift_error = (np.where(own, 0.0, np.hypot(a, b)) for a, b in ((lines.error, error), (lines.drift_error, drift_error)))
+    return Lines(np.where(own, 0.0, offset), np.where(own, 0.0, drift), error, drift_error, lines.scatter, lines.n, reference)
 
 
 def _medians(code: Codes, values: Floats, n: int) -> Floats:

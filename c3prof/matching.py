@@ -52,19 +52,24 @@ class Matches:
         return int((self.ranks <= 1).sum())
 
 
-def process_groups(collectives: pd.DataFrame, declared: pd.DataFrame | None = None) -> ProcessGroups:
+def process_groups(collectives: pd.DataFrame, declared: pd.DataFrame | None = None, world_size: int = NONE) -> ProcessGroups:
     """The process group of each record, by name and members.
 
-    declared: the `groups` frame of the Trace; it names the members where a record does not.
+    declared: the `groups` frame of the Trace; it names the members where a record does not, and the group where the
+    rank has only one. A group without a name in which all world_size ranks communicate has that size.
     """
     names, name = _codes(collectives["group"])
     texts, text = _codes(collectives["group_ranks"])
+    if declared is not None:
+        name = _names_filled(names, name, collectives["rank"].to_numpy(), declared)
     texts = [t.replace(" ", "") for t in texts]
     text = _members_filled(names, name, texts, text, collectives["rank"].to_numpy(), declared)
     code, found = pd.factorize((name + 1) * (len(texts) + 1) + text + 1)
     table = pd.DataFrame({"name": _picked(names, found // (len(texts) + 1)), "members": _picked(texts, found % (len(texts) + 1))})
     recorded = np.full(len(table), NONE)
     np.maximum.at(recorded, code, collectives["group_size"].to_numpy())
+    present = pd.DataFrame({"code": code, "rank": collectives["rank"].to_numpy()}).drop_duplicates()["code"].value_counts()
+    recorded[(table["name"].isna() & (present.reindex(table.index) == world_size) & (recorded < 0)).to_numpy()] = world_size
     table["size"] = [_size(*pair) for pair in zip(recorded.tolist(), table["members"], strict=True)]
     ambiguous = table["name"].duplicated(keep=False) & table["name"].notna()
     table["label"] = table["name"].where(~ambiguous, table["name"].astype(str) + " " + table["members"].astype(str))
@@ -99,17 +104,21 @@ def matches(collectives: pd.DataFrame, groups: ProcessGroups) -> Matches:
 def peers(collectives: pd.DataFrame, groups: ProcessGroups) -> Codes:
     """Peer or root of each record as a global rank, -1 unknown.
 
-    A peer that is no member of its group, but smaller than the group, was written as the rank inside the group.
+    A peer that is no member of its group, but smaller than the group, was written as the rank inside the group. In a
+    group of two the peer is the other one.
     """
     peer = collectives["peer"].to_numpy().astype(np.int64)
     members = [_member_list(text) for text in groups.table["members"]]
-    if not len(peer) or (peer < 0).all():
-        return peer
-    width = max(map(len, members), default=0)
-    listed = np.array([m + [NONE] * (width - len(m)) for m in members], np.int64).reshape(len(members), width)
+    rank = collectives["rank"].to_numpy()
+    for code, (first, second) in ((c, m) for c, m in enumerate(members) if len(m) == 2):
+        rows = np.flatnonzero((groups.code == code) & (peer < 0) & collectives["collective"].isin(POINT_TO_POINT).to_numpy())
+        peer[rows] = np.where(rank[rows] == first, second, first)
     rows = np.flatnonzero(peer >= 0)
-    of_row = listed[groups.code[rows]]
-    outside = ~(of_row == peer[rows, None]).any(axis=1) & (of_row[:, :1] >= 0).any(axis=1)
+    if not len(rows) or not any(members):
+        return peer
+    width = max(map(len, members))
+    of_row = np.array([m + [NONE] * (width - len(m)) for m in members], np.int64)[groups.code[rows]]
+    outside = ~(of_row == peer[rows, None]).any(axis=1) & (of_row[:, 0] >= 0)
     local = outside & (peer[rows] < (of_row >= 0).sum(axis=1))
     peer[rows[local]] = of_row[local, peer[rows[local]]]
     return peer
@@ -126,6 +135,19 @@ def _codes(column: pd.Series) -> tuple[list[str], Codes]:
 def _picked(values: list[str], codes: Codes) -> npt.NDArray[np.object_]:
     """values[code - 1], None for code 0."""
     return np.array([None, *values], dtype=object)[codes]
+
+
+def _names_filled(names: list[str], name: Codes, rank: Codes, declared: pd.DataFrame) -> Codes:
+    """Codes of the names; a record without one belongs to its rank's group, if the rank has only one."""
+    lacking = np.flatnonzero(name < 0)
+    if not len(lacking) or not len(declared):
+        return name
+    only = {int(r): str(g.iloc[0]) for r, g in declared.groupby("rank")["group"] if g.nunique() == 1}
+    names.extend(sorted(set(only.values()) - set(names)))
+    ranks, inverse = np.unique(rank[lacking], return_inverse=True)
+    filled = name.copy()
+    filled[lacking] = np.array([names.index(only[r]) if r in only else NONE for r in ranks.tolist()])[inverse]
+    return filled
 
 
 def _members_filled(

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from c3prof.kernels import UNKNOWN, collective_kind, is_comm_op, is_wait_op
-from c3prof.readers.classes import Classified
+from c3prof.readers.classes import WORDS, Classified
 from c3prof.readers.cpu_side import step_at
 from c3prof.readers.scan import MISSING
 from c3prof.trace import COLLECTIVES, CPU_DEVICE, NONE
@@ -65,7 +65,7 @@ def collectives_on_devices(
     launch = links.launch[leading]
     launch_start = np.where(launch >= 0, launches["start_ns"].to_numpy()[launch], start[rank_of_start]) if len(launches) else start[rank_of_start]
     launch_end = np.where(launch >= 0, launches["end_ns"].to_numpy()[launch], NONE) if len(launches) else np.full(len(leading), NONE)
-    kind = _refined_kinds(classes.collective[leading], links.annotation[leading], notes)
+    kind = _refined_kinds(np.array(WORDS, object)[classes.collective[leading]], links.annotation[leading], notes)
     columns = {
         "device": file.sparse("device", "device", rows[leading], 0),
         "stream": _known(file.sparse("device", "stream", rows[leading], MISSING)),
