@@ -127,7 +127,7 @@ def _one_host(lines: Lines, host: Codes) -> bool:
 
 def operation_median(operation: Codes, time: Floats) -> Floats:
     """For each record the median of the times of its operation."""
-    return _medians(operation, time, int(operation.max(initial=-1)) + 1)[operation]
+    return medians(operation, time, int(operation.max(initial=-1)) + 1)[operation]
 
 
 def fitted_lines(rank: Codes, true: Floats, shown: Floats, ranks: int) -> Lines:
@@ -139,7 +139,7 @@ def fitted_lines(rank: Codes, true: Floats, shown: Floats, ranks: int) -> Lines:
     distance = shown - true
     offset, drift = _start(rank, true, distance, ranks)
     residual = distance - offset[rank] - drift[rank] * true
-    spread = _medians(rank, np.abs(residual), ranks)
+    spread = medians(rank, np.abs(residual), ranks)
     kept = np.abs(residual) <= 6 * _MAD * spread[rank] + 1.0
     return _least_squares(rank[kept], true[kept], distance[kept], ranks, _MAD * spread)
 
@@ -151,12 +151,12 @@ def _start(rank: Codes, true: Floats, distance: Floats, ranks: int) -> tuple[Flo
     place[by] = np.arange(len(rank)) - np.repeat(np.cumsum(count) - count, count)
     third = count[rank] // 3
     early, late = place < third, place >= count[rank] - third
-    level = [_medians(rank[part], distance[part], ranks) for part in (early, late)]
-    at = [_medians(rank[part], true[part], ranks) for part in (early, late)]
+    level = [medians(rank[part], distance[part], ranks) for part in (early, late)]
+    at = [medians(rank[part], true[part], ranks) for part in (early, late)]
     with np.errstate(invalid="ignore", divide="ignore"):
         drift = (level[1] - level[0]) / (at[1] - at[0])
     drift = np.where(np.isfinite(drift) & (count >= _FEW), drift, 0.0)
-    return _medians(rank, distance - drift[rank] * true, ranks), drift
+    return medians(rank, distance - drift[rank] * true, ranks), drift
 
 
 def _least_squares(rank: Codes, true: Floats, distance: Floats, ranks: int, scatter: Floats) -> Lines:
@@ -198,7 +198,7 @@ def _against_reference(lines: Lines, reference: Codes) -> Lines:
     return Lines(np.where(own, 0.0, offset), np.where(own, 0.0, drift), error, drift_error, lines.scatter, lines.n, reference)
 
 
-def _medians(code: Codes, values: Floats, n: int) -> Floats:
+def medians(code: Codes, values: Floats, n: int) -> Floats:
     """The median of the values of each code, NaN without values."""
     by = np.lexsort((values, code))
     count = np.bincount(code, minlength=n)
