@@ -9,8 +9,8 @@ import pandas as pd
 
 from c3prof.errors import DataWarning
 from c3prof.kernels import COLLECTIVES, COMM, COMPUTE, COPY, FUSED, KERNEL_CLASSES, UNKNOWN, Rules, collective_kind, is_comm_op
+from c3prof.readers.file import KINDS
 from c3prof.readers.scan import MISSING
-from c3prof.readers.strings import categorical
 from c3prof.readers.strings import categorical
 from c3prof.trace import NONE
 
@@ -21,18 +21,10 @@ if TYPE_CHECKING:
 Int = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.int8]
-Codes = npt.NDArray[np.int8]
 
 CLASSES = (COMPUTE, COMM, FUSED, COPY)
 _COMPUTE, _COMM, _FUSED, _COPY = range(4)
-_COMPUTE, _COMM, _FUSED, _COPY = range(4)
 EVIDENCE = ("none", "metadata", "copy-engine", "name", "stream")
-
-
-WORDS = ("", *KERNEL_CLASSES, *COLLECTIVES)
-"""Kernel classes and kinds of collectives; positions in here stand for them until the frames are made."""
-
-_OTHER, _MEMORY, _UNKNOWN = WORDS.index("other"), WORDS.index("memory"), WORDS.index(UNKNOWN)
 
 
 WORDS = ("", *KERNEL_CLASSES, *COLLECTIVES)
