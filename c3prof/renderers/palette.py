@@ -18,6 +18,12 @@ CLASSES: dict[str, str] = {
     "wait": "#8C6BB1",
     "transfer": "#E69F00",
     "excess": "#D55E00",
+    "launch": "#8A94A3",
+    "blocking": "#CC6677",
+    "op": "#6699CC",
+    "comm_op": "#DDAA33",
+    "annotation": "#A59BC8",
+    "step": "#5B6B7F",
     "unknown": "#7F7F7F",
 }
 """Classes of device activity and of its accounting (docs/metrics.md §1, §2, §5)."""
