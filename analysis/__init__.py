@@ -14,6 +14,7 @@ from typing import Literal
 import pandas as pd
 
 from c3prof.analysis.settings import Settings
+from c3prof.run import selection
 from c3prof.table import Report, Schema, Table
 from c3prof.trace import Trace
 
@@ -60,13 +61,21 @@ def rank_part(trace: Trace, settings: Settings) -> Part:
 
 def combine(parts: Iterable[Part], settings: Settings) -> Report:
     """The report of all ranks from their parts, in any order."""
-    parts = sorted(parts, key=lambda part: part.summary.rank_numbers)
-    summary = Trace.concat([part.summary for part in parts])
-    tables = {name: _stacked([part.tables[name] for part in parts]) for name in (parts[0].tables if parts else ())}
+    parts = sorted(parts, key=lambda part: (part.summary.rank_numbers, tuple(part.summary.ranks["path"])))
+    positions, warnings = selection([part.summary for part in parts])
+    parts = [parts[at] for at in positions]
+    summary = Trace.concat([part.summary for part in parts]).with_warnings(warnings)
+    tables = {name: _stacked([part.tables[name] for part in parts]) for name in parts[0].tables}
     for analysis in _wanted("run", settings):
         tables |= {t.schema.name: t for t in analysis.compute(summary, tables, settings)}
     shown = {name: table for name, table in tables.items() if settings.wants(name)}
-    return Report(tables=shown, warnings=summary.warnings, coverage=summary.coverage, inputs=tuple(summary.ranks["path"]))
+    return Report(tables=shown, warnings=summary.warnings, coverage=_coverage(summary), inputs=tuple(summary.ranks["path"]))
+
+
+def _coverage(summary: Trace) -> dict[str, object]:
+    """Counts over all ranks, and a rank's own where they matter for telling which one is incomplete."""
+    names = list(dict.fromkeys(name for counts in summary.coverage.values() for name in counts))
+    return {name: sum(counts.get(name, 0) for counts in summary.coverage.values()) for name in names}
 
 
 def _wanted(scope: str, settings: Settings) -> list[Analysis]:

@@ -65,7 +65,9 @@ def _as_dtype(values: Any, dtype: str) -> Any:
     if isinstance(values, pd.Series):
         values = values.array
     if dtype == "category":
-        return values if isinstance(values, pd.Categorical) else pd.Categorical(values)
+        values = values if isinstance(values, pd.Categorical) else pd.Categorical(values)
+        # One dtype of categories whatever the pandas version, so that categoricals of many ranks can be joined.
+        return values if values.categories.dtype == object else values.rename_categories(values.categories.astype(object))
     if dtype == "object":
         return pd.array(np.asarray(values, dtype=object), dtype=object)
     return np.asarray(values, dtype=_PANDAS_DTYPES[dtype])

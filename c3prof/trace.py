@@ -281,6 +281,10 @@ class Trace:
             coverage={key: value for key, value in self.coverage.items() if key == rank},
         )
 
+    def with_warnings(self, warnings: Sequence[DataWarning]) -> "Trace":
+        """The same Trace with more warnings."""
+        return replace(self, warnings=(*self.warnings, *warnings)) if warnings else self
+
     def summary(self) -> "Trace":
         """The same Trace without what grows with the events: collectives, steps, ranks and groups stay."""
         kept = {name: SCHEMAS[name].frame() for name in ("activities", "launches", "ops", "annotations", "device_annotations", "counters")}

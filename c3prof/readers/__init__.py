@@ -1,0 +1,56 @@
+"""Files → Trace. A new reader is one file here and one line in `loaded`."""
+
+import os
+from collections.abc import Callable, Sequence
+
+from c3prof.errors import DataWarning, UnreadableInput
+from c3prof.kernels import rules as rules_of
+from c3prof.readers.blocks import Blocks
+from c3prof.readers.kineto import trace_of
+from c3prof.readers.scan import scan
+from c3prof.readers.sources import Source, found, opened
+from c3prof.run import joined
+from c3prof.trace import Trace
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+Progress = Callable[[int], None]
+"""Called with the number of bytes of the input (compressed) that were just read."""
+
+
+def load(paths: Paths, *, rules: str | None = None, progress: Progress | None = None) -> Trace:
+    """The Trace of a file, several files, a folder, a glob or an fsspec URL.
+
+    rules: a TOML file with rules of one's own (docs/rules.md).
+    UnreadableInput when nothing usable is found; damage that leaves something is a warning on the Trace.
+    """
+    inputs = found(paths)
+    traces, failures = [], []
+    for place, source in enumerate(inputs.sources):
+        try:
+            traces.append(loaded(source, place, rules=rules, progress=progress))
+        except UnreadableInput as error:
+            failures.append(DataWarning("unreadable", str(error), path=source.name))
+            if len(inputs.sources) == 1:
+                raise
+    if not traces:
+        raise UnreadableInput(failures[0].message)
+    return joined(traces).with_warnings([*failures, *inputs.warnings])
+
+
+def loaded(source: Source, place: int = 0, *, rules: str | None = None, progress: Progress | None = None) -> Trace:
+    """The Trace of one file; `place` tells files without a rank apart. UnreadableInput when nothing in it is usable."""
+    try:
+        with opened(source.path) as file:
+            blocks = Blocks(file, source.name, progress)
+            columns = scan(blocks)
+    except OSError as error:
+        raise UnreadableInput(f"{source.name}: cannot be read ({error.strerror or error})") from error
+    if not blocks.decompressed:
+        raise UnreadableInput(f"{source.name}: {blocks.warnings[0].message if blocks.warnings else 'empty file'}; expected a Kineto trace")
+    trace = trace_of(columns, source.name, rules_of(rules), -1 - place)
+    if not len(trace.activities) and not len(trace.ops) and not len(trace.annotations) and not len(trace.launches):
+        seen = columns.counts.get("events", 0)
+        why = trace.warnings[0].message if trace.warnings and not seen else f"{seen:,} events, none of which is device or CPU work"
+        raise UnreadableInput(f"{source.name}: no usable events ({why}); expected a Kineto trace with traceEvents")
+    return trace.with_warnings(blocks.warnings)

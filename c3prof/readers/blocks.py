@@ -1,0 +1,124 @@
+"""Bytes of a file or URL, decompressed, in blocks: what is whole of a damaged gzip file, and what was lost."""
+
+import zlib
+from collections.abc import Callable, Iterator
+from typing import IO, cast
+
+from c3prof.errors import DataWarning
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_READ = 1 << 18  # compressed bytes a read: decompressed blocks stay at a few MB
+
+Progress = Callable[[int], None]
+"""Called with the number of (compressed) bytes that were just read."""
+
+
+class Blocks:
+    """Iterable of decompressed blocks of one open file; `warnings` is complete after the last block.
+
+    A gzip file may be cut anywhere, hold several members, or have zeros or other bytes behind the last one.
+    """
+
+    def __init__(self, file: IO[bytes], path: str, progress: Progress | None = None) -> None:
+        self.path = path
+        self.warnings: list[DataWarning] = []
+        self.decompressed = 0
+        self._file = file
+        self._progress = progress
+
+    def __iter__(self) -> Iterator[bytes]:
+        first = self._read()
+        source = self._members(first) if first.startswith(_GZIP_MAGIC) else self._plain(first)
+        for block in source:
+            self.decompressed += len(block)
+            yield block
+
+    def _read(self) -> bytes:
+        data = self._file.read(_READ)
+        if self._progress is not None:
+            self._progress(len(data))
+        return data
+
+    def _plain(self, data: bytes) -> Iterator[bytes]:
+        while data:
+            yield data
+            data = self._read()
+
+    def _members(self, data: bytes) -> Iterator[bytes]:
+        offset = 0  # of `data` in the file
+        while data:
+            member = _Member(offset)
+            while data and not member.done:
+                piece = member.decompress(data, self._file)
+                if piece:
+                    yield piece
+                if member.error:
+                    self._warn("gzip-damaged", f"gzip data is damaged at byte {member.error_at:,} ({member.error}); what lies behind it is lost")
+                    return
+                offset += len(data)
+                data = self._read() if not member.done else b""
+            if not member.done:
+                self._warn("gzip-cut", f"the gzip file ends early at byte {offset:,}, without its trailer; copy it again for the rest")
+                return
+            offset -= len(member.rest)
+            data = member.rest or self._read()
+            if data and not data.startswith(_GZIP_MAGIC):
+                if data.strip(b"\0"):
+                    self._warn("gzip-trailing", f"bytes behind the gzip data at byte {offset:,} are not gzip; they were ignored")
+                return
+
+    def _warn(self, code: str, message: str) -> None:
+        self.warnings.append(DataWarning(code, message, path=self.path))
+
+
+class _Member:
+    """One gzip member being decompressed."""
+
+    def __init__(self, start: int) -> None:
+        from isal import isal_zlib  # noqa: PLC0415 - a C extension, loaded when a file is read
+
+        self._error = isal_zlib.error
+        self._decoder = isal_zlib.decompressobj(wbits=31)
+        self._start = start
+        self._fed = 0
+        self.error = ""
+        self.error_at = 0
+
+    @property
+    def done(self) -> bool:
+        return bool(self._decoder.eof)
+
+    @property
+    def rest(self) -> bytes:
+        return cast("bytes", self._decoder.unused_data)
+
+    def decompress(self, data: bytes, file: IO[bytes]) -> bytes:
+        """The next decompressed bytes; on damage the bytes before it, with `error` set."""
+        try:
+            piece = cast("bytes", self._decoder.decompress(data))
+        except self._error as error:
+            self.error = str(error)
+            return self._salvage(file, len(data))
+        self._fed += len(data)
+        return piece
+
+    def _salvage(self, file: IO[bytes], length: int) -> bytes:
+        """What the block that failed still gives: the member is decompressed again, the last block in small bites.
+
+        A decoder that raises keeps nothing of its call, so the bites show how far the data is whole.
+        """
+        back = file.tell()
+        file.seek(self._start)
+        decoder, left, salvaged = zlib.decompressobj(wbits=31), self._fed, []
+        while left > 0:
+            data = file.read(min(left, _READ))
+            decoder.decompress(data)
+            left -= len(data)
+        for at in range(0, length, 64):
+            try:
+                salvaged.append(decoder.decompress(file.read(64)))
+            except zlib.error:
+                self.error_at = self._start + self._fed + at
+                break
+        file.seek(back)
+        return b"".join(salvaged)

@@ -1,0 +1,145 @@
+"""Which files are traces: a file, several, a folder, a glob or any fsspec URL → inputs, told by content, and what was left out."""
+
+import glob
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, cast
+
+from c3prof.errors import DataWarning, UnreadableInput
+from c3prof.readers.blocks import Blocks
+
+_SNIFFED = 1 << 20
+_TRACE = re.compile(rb'"traceEvents"|"ph"\s*:')
+_OTHER = ((re.compile(rb'"schema"\s*:\s*"[\d.]+.*?"nodes"|"nodes"\s*:\s*\['), "an execution trace, not a Kineto trace"),)
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file to read: `path` is what to open, `name` how it is shown (relative to what the user gave)."""
+
+    path: str
+    name: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A file that was looked at and not read."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a user's paths lead to, in order of name."""
+
+    sources: tuple[Source, ...]
+    skipped: tuple[Skipped, ...] = ()
+
+    @property
+    def warnings(self) -> list[DataWarning]:
+        """One warning a file that was left out, with the reason."""
+        return [DataWarning("skipped-file", f"not read: {s.reason}", path=s.name, bears_on_numbers=False) for s in self.skipped]
+
+
+def found(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Found:
+    """The inputs that the paths lead to: files as they are, folders and globs by what the files in them hold.
+
+    UnreadableInput when a path does not exist or nothing in it looks like a trace.
+    """
+    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    parts = [_found_one(os.fspath(path)) for path in given]
+    sources = tuple(dict.fromkeys(s for part in parts for s in part.sources))
+    skipped = tuple(dict.fromkeys(s for part in parts for s in part.skipped))
+    if not sources:
+        raise UnreadableInput(f"{', '.join(map(str, given)) or 'no path'}: {_nothing(skipped)}")
+    return Found(sources, skipped)
+
+
+def opened(path: str) -> IO[bytes]:
+    """The file or URL opened for reading, as stored (not decompressed)."""
+    if "://" not in path:
+        return Path(path).open("rb")
+    return cast("IO[bytes]", _fsspec().open(path, "rb", compression=None).open())
+
+
+def _nothing(skipped: Sequence[Skipped]) -> str:
+    if not skipped:
+        return "no file here; expected a Kineto trace (JSON, .gz or not), a folder of them, or a run folder"
+    listed = "; ".join(f"{s.name}: {s.reason}" for s in skipped[:3])
+    return f"no Kineto trace among {len(skipped)} files ({listed}{'; …' if len(skipped) > 3 else ''})"
+
+
+def _found_one(path: str) -> Found:
+    if "://" in path:
+        return _found_remote(path)
+    local = Path(path).expanduser()
+    if local.is_file():
+        return Found((Source(str(local), local.name, local.stat().st_size),))
+    if local.is_dir():
+        files = sorted(p for p in local.rglob("*") if p.is_file())
+        return _sorted_out([Source(str(p), p.relative_to(local).as_posix(), p.stat().st_size) for p in files])
+    if glob.has_magic(path):
+        files = sorted(Path(p) for p in glob.glob(str(local), recursive=True) if Path(p).is_file())
+        root = os.path.commonpath([p.parent for p in files]) if files else ""
+        return _sorted_out([Source(str(p), Path(os.path.relpath(p, root)).as_posix(), p.stat().st_size) for p in files])
+    if not local.exists():
+        raise UnreadableInput(f"{path}: no such file or folder")
+    raise UnreadableInput(f"{path}: neither a file nor a folder")
+
+
+def _found_remote(url: str) -> Found:
+    try:
+        filesystem, inner = _fsspec().core.url_to_fs(url)
+        if filesystem.isfile(inner):
+            return Found((Source(url, inner.rsplit("/", 1)[-1], int(filesystem.size(inner) or 0)),))
+        files = filesystem.glob(inner) if glob.has_magic(inner) else filesystem.find(inner)
+        files = sorted(f for f in files if filesystem.isfile(f))
+        root = os.path.commonpath([os.path.dirname(f) for f in files]) if files else ""
+        return _sorted_out([Source(filesystem.unstrip_protocol(f), os.path.relpath(f, root), int(filesystem.size(f) or 0)) for f in files])
+    except ImportError as error:
+        raise UnreadableInput(f"{url}: {error}") from error
+    except (OSError, ValueError) as error:
+        raise UnreadableInput(f"{url}: cannot be listed ({error})") from error
+
+
+def _fsspec() -> Any:
+    import fsspec  # noqa: PLC0415 - only URLs need it
+
+    return fsspec
+
+
+def _sorted_out(candidates: Sequence[Source]) -> Found:
+    reasons = [_reason_against(source) for source in candidates]
+    return Found(
+        tuple(s for s, reason in zip(candidates, reasons, strict=True) if not reason),
+        tuple(Skipped(s.name, reason) for s, reason in zip(candidates, reasons, strict=True) if reason),
+    )
+
+
+def _reason_against(source: Source) -> str:
+    """Why a file found in a folder is not read; empty when it looks like a trace."""
+    name = source.name.rsplit("/", 1)[-1]
+    if name.startswith(".") or name.endswith((".tmp", ".part", ".partial", "~")):
+        return "hidden or half-written by its name"
+    if source.size == 0:
+        return "empty file"
+    try:
+        with opened(source.path) as file:
+            head = b""
+            for block in Blocks(file, source.name):
+                head += block
+                if len(head) >= _SNIFFED or _TRACE.search(head):
+                    break
+    except OSError as error:
+        return f"cannot be read ({error.strerror or error})"
+    if _TRACE.search(head):
+        return ""
+    for pattern, what in _OTHER:
+        if pattern.search(head):
+            return what
+    return "not a Kineto trace (no traceEvents)"
