@@ -23,7 +23,7 @@ def shell(run: Run, other: Run | None) -> Component:
         [
             dcc.Location(id=ids.LOCATION, refresh=False),
             dcc.Interval(id=ids.POLL, interval=500),
-            html.A("Skip to content", href="#page", className="skip"),
+            html.A("Skip to content", href="#content", className="skip"),
             html.Aside(
                 [
                     html.Div([html.Span("c3", className="logo-mark"), html.Span("prof")], className="logo"),
@@ -33,7 +33,7 @@ def shell(run: Run, other: Run | None) -> Component:
                 ],
                 className="side",
             ),
-            html.Main([html.Div(id=ids.STATUS), html.Div(id=ids.PAGE)], id="page", tabIndex=-1),
+            html.Main([html.Div(id=ids.STATUS), html.Div(id=ids.PAGE)], id="content", tabIndex=-1),
         ],
         className="shell",
     )

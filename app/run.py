@@ -3,9 +3,12 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
+from typing import Any
+
+import pandas as pd
 
 from c3prof.app.timeline import Timeline
 from c3prof.errors import C3profError
@@ -16,6 +19,9 @@ Progress = Callable[[str, float], None]
 """Told what is being done and which share of it is done, 0-1."""
 
 Load = Callable[[Sequence[str], Progress], Trace]
+Samples = Callable[[Trace, Mapping[str, Any]], pd.DataFrame]
+"""The samples behind a row of the table slowdown: duration_ns, shared_ns and clean of each."""
+
 Analyze = Callable[[Trace, Progress], tuple[Trace, Report]]
 """Gives the report and the Trace on one clock, which the timeline shows."""
 
@@ -33,6 +39,7 @@ class Run:
     trace: Trace | None = None
     timeline: Timeline | None = None
     report: Report | None = None
+    samples: Samples | None = None
     error: str = ""
     doing: str = "waiting"
     share: float = 0.0
@@ -87,9 +94,15 @@ class Run:
 def loaded(paths: Sequence[str], progress: Progress) -> Trace:
     """The Trace of paths, read with the readers that fit."""
     from c3prof.readers import load  # noqa: PLC0415 - readers load pandas; an app that is given a loader does without
+    from c3prof.readers.sources import found  # noqa: PLC0415 - as above
 
-    progress("reading", 0.0)
-    return load(*paths) if len(paths) > 1 else load(paths[0])
+    total, read = max(sum(source.size for source in found(list(paths)).sources), 1), [0]
+
+    def tell(count: int) -> None:
+        read[0] += count
+        progress("reading", read[0] / total)
+
+    return load(list(paths), progress=tell)
 
 
 def analyzed(trace: Trace, progress: Progress) -> tuple[Trace, Report]:
