@@ -14,6 +14,7 @@ from typing import Literal
 import pandas as pd
 
 from c3prof.analysis.settings import Settings
+from c3prof.errors import WrongSettings
 from c3prof.run import selection
 from c3prof.table import Report, Schema, Table
 from c3prof.trace import Trace
@@ -26,12 +27,17 @@ class Analysis:
     """One computation and the tables it gives.
 
     compute(trace, tables, settings) -> the tables named in `schemas`, in that order. `tables` holds what the
-    analyses before it in ANALYSES gave (for the same rank, or for the run).
+    analyses before it in ANALYSES gave (for the same rank, or for the run); `needs` names those it reads.
     """
 
     schemas: tuple[Schema, ...]
     compute: Callable[[Trace, Tables, Settings], tuple[Table, ...]]
     scope: Literal["rank", "run"] = "rank"
+    needs: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(schema.name for schema in self.schemas)
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,10 @@ ANALYSES: tuple[Analysis, ...] = ()
 
 
 def analyze(trace: Trace, settings: Settings | None = None) -> Report:
-    """The report of a Trace: every table of ANALYSES that the settings ask for."""
+    """The report of a Trace: every table of ANALYSES that the settings ask for.
+
+    WrongSettings when `settings.only` names a table that no analysis gives.
+    """
     settings = settings or Settings()
     return combine((rank_part(one, settings) for one in trace.each_rank()), settings)
 
@@ -69,7 +78,12 @@ def combine(parts: Iterable[Part], settings: Settings) -> Report:
     for analysis in _wanted("run", settings):
         tables |= {t.schema.name: t for t in analysis.compute(summary, tables, settings)}
     shown = {name: table for name, table in tables.items() if settings.wants(name)}
-    return Report(tables=shown, warnings=summary.warnings, coverage=_coverage(summary), inputs=tuple(summary.ranks["path"]))
+    return Report(
+        tables=shown,
+        warnings=tuple(dict.fromkeys(summary.warnings)),  # a warning about the whole run comes with every rank of it
+        coverage=_coverage(summary),
+        inputs=tuple(summary.ranks["path"]),
+    )
 
 
 def _coverage(summary: Trace) -> dict[str, object]:
@@ -79,7 +93,15 @@ def _coverage(summary: Trace) -> dict[str, object]:
 
 
 def _wanted(scope: str, settings: Settings) -> list[Analysis]:
-    return [a for a in ANALYSES if a.scope == scope]
+    """The analyses of a scope that give a table that is asked for, or one that such an analysis needs."""
+    known = {name for analysis in ANALYSES for name in analysis.names}
+    if unknown := sorted(set(settings.only) - known):
+        raise WrongSettings(f"no table is named {', '.join(unknown)}; known are {', '.join(sorted(known))}")
+    needed = set(settings.only) or known
+    for analysis in reversed(ANALYSES):  # an analysis only needs what stands before it
+        if needed & set(analysis.names):
+            needed |= set(analysis.needs)
+    return [analysis for analysis in ANALYSES if analysis.scope == scope and needed & set(analysis.names)]
 
 
 def _stacked(tables: list[Table]) -> Table:

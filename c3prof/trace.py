@@ -114,7 +114,14 @@ ANNOTATIONS = Schema(
 DEVICE_ANNOTATIONS = Schema(
     "device_annotations",
     "Annotations as the device saw them (gpu_user_annotation); they cover kernels and are no activities",
-    (_RANK, Column("device", "int32", "", "device"), Column("stream", "int64", "", "stream id"), _START, _END, Column("name", "category", "", "text")),
+    (
+        _RANK,
+        Column("device", "int32", "", "device"),
+        Column("stream", "int64", "", "stream id"),
+        _START,
+        _END,
+        Column("name", "category", "", "text"),
+    ),
 )
 
 COLLECTIVES = Schema(
@@ -126,7 +133,12 @@ COLLECTIVES = Schema(
         Column("stream", "int64", "", "stream of its first kernel; -1 on CPU"),
         _START,
         _END,
-        Column("collective", "category", "", "all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, gather, scatter, send, recv, send_recv, barrier, …; unknown"),
+        Column(
+            "collective",
+            "category",
+            "",
+            "all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, gather, scatter, send, recv, send_recv, barrier, …; unknown",
+        ),
         Column("group", "category", "", "process group name, missing when not recorded"),
         Column("group_desc", "category", "", "process group description"),
         Column("group_size", "int64", "", "ranks in the group, -1 unknown"),
@@ -143,13 +155,21 @@ COLLECTIVES = Schema(
         Column("launch_end_ns", "int64", "ns", "end of the API call (or c10d operator) that enqueued it, -1 unknown"),
         Column("kernels", "int64", "", "activities that make up the operation"),
         Column("evidence", "category", "", "metadata, copy-engine, name, annotation (gloo), hook (recorded by c3prof) or flight-recorder"),
+        Column("wait_start_ns", "int64", "ns", "when the host first waited for it, -1 not recorded", default=NONE),
+        Column("blocked_ns", "int64", "ns", "time that the host was blocked in waits for it, -1 not recorded", default=NONE),
     ),
 )
 
 STEPS = Schema(
     "steps",
     "Training steps as the CPU saw them (ProfilerStep#n), sorted by rank, step",
-    (_RANK, Column("step", "int64", "", "number in ProfilerStep#n"), _START, _END),
+    (
+        _RANK,
+        Column("step", "int64", "", "number in ProfilerStep#n"),
+        _START,
+        _END,
+        Column("phase", "category", "", "of calibration: serialized, concurrent or discarded; missing without", default=None),
+    ),
 )
 
 RANKS = Schema(
@@ -166,6 +186,9 @@ RANKS = Schema(
         Column("tick_ns", "int64", "ns", "gcd of all times and durations: what the clock resolves"),
         Column("device_name", "object", "", "name of the device it used, None unknown"),
         Column("events", "int64", "", "events in the file"),
+        Column(
+            "status", "object", "", "complete, running, killed, stalled, exception:X or signal:X; None without a manifest", default=None
+        ),
     ),
 )
 
@@ -184,12 +207,54 @@ GROUPS = Schema(
 COUNTERS = Schema(
     "counters",
     "Counter samples (ph C), if the file has any",
-    (_RANK, Column("at_ns", "int64", "ns", "time of the sample"), Column("name", "category", "", "counter"), Column("value", "float64", "", "value")),
+    (
+        _RANK,
+        Column("at_ns", "int64", "ns", "time of the sample"),
+        Column("name", "category", "", "counter"),
+        Column("value", "float64", "", "value"),
+    ),
+)
+
+RECORDED_STEPS = Schema(
+    "recorded_steps",
+    "Every step that the collectors counted, inside and outside of profiler windows, sorted by rank, step",
+    (
+        _RANK,
+        Column("step", "int64", "", "step number"),
+        _START,
+        _END,
+        Column("cpu_ns", "int64", "ns", "CPU time of the thread that runs the loop, -1 unknown"),
+        Column("phase", "category", "", "of calibration: serialized, concurrent or discarded; missing without"),
+        Column("window", "int64", "", "profiler window that was open, -1 for none"),
+    ),
+)
+
+RECORDED_COLLECTIVES = Schema(
+    "recorded_collectives",
+    "Every operation that the c10d hook saw, inside and outside of profiler windows, sorted by rank, start",
+    (
+        *(column for column in COLLECTIVES.columns if column.name not in {"op", "kernels", "stream", "order"}),
+        Column("asynchronous", "object", "", "async_op of the call; None when torch does not say"),
+        Column("phase", "category", "", "of calibration: serialized, concurrent or discarded; missing without"),
+    ),
 )
 
 SCHEMAS: dict[str, Schema] = {
     schema.name: schema
-    for schema in (ACTIVITIES, LAUNCHES, OPS, ANNOTATIONS, DEVICE_ANNOTATIONS, COLLECTIVES, STEPS, RANKS, GROUPS, COUNTERS)
+    for schema in (
+        ACTIVITIES,
+        LAUNCHES,
+        OPS,
+        ANNOTATIONS,
+        DEVICE_ANNOTATIONS,
+        COLLECTIVES,
+        STEPS,
+        RANKS,
+        GROUPS,
+        COUNTERS,
+        RECORDED_STEPS,
+        RECORDED_COLLECTIVES,
+    )
 }
 
 _POINTERS = {
@@ -223,6 +288,8 @@ class Trace:
     ranks: pd.DataFrame = _empty(RANKS)
     groups: pd.DataFrame = _empty(GROUPS)
     counters: pd.DataFrame = _empty(COUNTERS)
+    recorded_steps: pd.DataFrame = _empty(RECORDED_STEPS)
+    recorded_collectives: pd.DataFrame = _empty(RECORDED_COLLECTIVES)
     devices: Mapping[tuple[int, int], Mapping[str, Any]] = field(default_factory=dict)
     warnings: Sequence[DataWarning] = ()
     coverage: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
