@@ -11,8 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from c3prof.app.levels import Ints, Pyramid, Spans, pyramid
-from c3prof.trace import CPU_DEVICE, Trace
+from c3prof.analysis.cpu_lanes import cpu_activities
+from c3prof.app.levels import Pyramid, Spans, pyramid
+from c3prof.renderers.perfetto import overlap_edges
+from c3prof.trace import ACTIVITIES, CPU_DEVICE, Trace
 
 CLASSES = ("compute", "comm", "fused", "copy", "hidden", "exposed", "launch", "blocking", "op", "comm_op", "annotation", "step")
 """What the class codes of a lane stand for, in order."""
@@ -20,6 +22,7 @@ CLASSES = ("compute", "comm", "fused", "copy", "hidden", "exposed", "launch", "b
 DEPTHS = 6
 """Nested operators and annotations are shown to this depth."""
 
+_CPU_SECTION = "CPU communication"
 _CODE = {name: code for code, name in enumerate(CLASSES)}
 Frames = dict[str, pd.DataFrame]
 
@@ -47,8 +50,9 @@ class Lane:
 
 def lanes(trace: Trace) -> Iterator[Lane]:
     """Every lane of the trace that holds a span, in order of display."""
+    cpu = ACTIVITIES.frame() if len(trace.activities) else cpu_activities(trace)
     for rank in trace.rank_numbers:
-        frames = {name: _of_rank(getattr(trace, name), rank) for name in _FRAMES}
+        frames = {name: _of_rank(getattr(trace, name), rank) for name in _FRAMES} | {"cpu": _of_rank(cpu, rank)}
         yield from (lane for lane in _rank_lanes(rank, frames) if len(lane))
 
 
@@ -67,6 +71,8 @@ def _rank_lanes(rank: int, frames: Frames) -> Iterator[Lane]:
     on_device = len(frames["activities"]) > 0
     yield _lane(f"r{rank}/steps", rank, "", "steps", "steps", frames["steps"], _CODE["step"])
     yield from _device_lanes(rank, frames)
+    if len(frames["cpu"]):
+        yield _overlap_lane(rank, f"r{rank}/c", _CPU_SECTION, frames["cpu"])
     yield from _cpu_collective_lanes(rank, frames["collectives"])
     yield from _thread_lanes(rank, frames, on_device=on_device)
 
@@ -88,7 +94,7 @@ def _device_lanes(rank: int, frames: Frames) -> Iterator[Lane]:
     for device, of_device in _parts(activities, "device"):
         section = f"device {device}"
         classes = _class_codes(of_device)
-        yield _overlap_lane(rank, int(device), of_device, classes)
+        yield _overlap_lane(rank, f"r{rank}/d{device}", section, of_device)
         for stream, rows in _parts(of_device, "stream"):
             codes = classes[rows.index[0] - of_device.index[0] : rows.index[-1] + 1 - of_device.index[0]]
             yield _lane(f"r{rank}/d{device}/s{stream}", rank, section, f"stream {stream}", "activities", rows, codes)
@@ -118,33 +124,13 @@ def _class_codes(activities: pd.DataFrame) -> npt.NDArray[np.uint8]:
     return lookup[classes.codes.to_numpy()]
 
 
-def _overlap_lane(rank: int, device: int, activities: pd.DataFrame, classes: npt.NDArray[np.uint8]) -> Lane:
+def _overlap_lane(rank: int, key: str, section: str, activities: pd.DataFrame) -> Lane:
     """Communication of a device over all streams, cut where compute starts or ends beside it: hidden or exposed."""
-    computes = np.isin(classes, (_CODE["compute"], _CODE["fused"]))
-    communicates = np.isin(classes, (_CODE["comm"], _CODE["fused"]))
-    start, end = activities["start_ns"].to_numpy(), activities["end_ns"].to_numpy()
-    compute, comm = union(start[computes], end[computes]), union(start[communicates], end[communicates])
-    edges = np.unique(np.concatenate([*compute, *comm]))
-    begin = edges[:-1]
-    in_comm, hidden = _inside(begin, comm), _inside(begin, compute)
-    codes = np.where(hidden[in_comm], _CODE["hidden"], _CODE["exposed"]).astype(np.uint8)
-    spans = Spans(begin[in_comm], edges[1:][in_comm], codes)
-    rows = np.full(len(spans), -1, np.int32)
-    return Lane(f"r{rank}/d{device}/overlap", rank, f"device {device}", "communication", "", rows, pyramid(spans))
-
-
-def union(start: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """Starts and ends of the union of spans, ascending and apart."""
-    if not len(start):
-        return start, end
-    order = np.argsort(start, kind="stable")
-    start, reach = start[order], np.maximum.accumulate(end[order])
-    heads = np.concatenate([[True], start[1:] > reach[:-1]])
-    return start[heads], reach[np.concatenate([heads[1:], [True]])]
-
-
-def _inside(at: Ints, spans: tuple[Ints, Ints]) -> npt.NDArray[np.bool_]:
-    return np.searchsorted(spans[0], at, "right") > np.searchsorted(spans[1], at, "right")
+    edges, hidden, exposed = overlap_edges(activities)
+    communicates = np.flatnonzero(hidden[:-1] | exposed[:-1])
+    codes = np.where(hidden[communicates], _CODE["hidden"], _CODE["exposed"]).astype(np.uint8)
+    spans = Spans(edges[communicates], edges[communicates + 1], codes)
+    return Lane(f"{key}/overlap", rank, section, "communication", "", np.full(len(spans), -1, np.int32), pyramid(spans))
 
 
 def _cpu_collective_lanes(rank: int, collectives: pd.DataFrame) -> Iterator[Lane]:
@@ -152,7 +138,7 @@ def _cpu_collective_lanes(rank: int, collectives: pd.DataFrame) -> Iterator[Lane
     for group in pd.unique(on_cpu["group"].astype(object).fillna("")):
         rows = on_cpu[on_cpu["group"].astype(object).fillna("") == group]
         label = f"group {group}" if group else "collectives"
-        yield _lane(f"r{rank}/c/{group}", rank, "gloo on CPU", label, "collectives", rows, _CODE["comm"])
+        yield _lane(f"r{rank}/c/{group}", rank, _CPU_SECTION, label, "collectives", rows, _CODE["comm"])
 
 
 def _thread_lanes(rank: int, frames: Frames, *, on_device: bool) -> Iterator[Lane]:

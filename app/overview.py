@@ -1,6 +1,5 @@
 """The view that answers first: the headline, what a step is made of, the scorecard, the findings that cost most."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -12,11 +11,11 @@ from c3prof.app.parts import card, graph, missing, stat, warnings, why_empty
 from c3prof.app.query import Query, link
 from c3prof.app.run import Run
 from c3prof.app.timeline import Timeline
-from c3prof.renderers.figures import exposed_by_cause, kernel_times, numbers, rows_of, run_bar, step_bars
+from c3prof.renderers.figures import exposed_by_cause, kernel_times, rows_of, run_bar, step_bars
 from c3prof.renderers.figures_slowdown import run_rows, scorecard_bars
-from c3prof.renderers.findings import Finding, findings, headline_text, total_of
+from c3prof.renderers.findings import Finding, findings, headline_text, key_numbers, scorecard_numbers
 from c3prof.table import Report
-from c3prof.units import text_of_ratio, text_of_time
+from c3prof.units import text_of_time
 
 
 def page(run: Run, _: Query) -> Component:
@@ -48,47 +47,21 @@ def _report(run: Run) -> Report:
 
 def stats(report: Report) -> list[Component]:
     """The few numbers that everybody asks for."""
-    overlap = rows_of(report, "overlap")
-    if not len(overlap):
-        return [missing(why_empty(report, "overlap"))]
-    span, comm = total_of(overlap, "span_ns"), total_of(overlap, "comm_ns")
-    hidden, exposed, idle = (total_of(overlap, f"{name}_ns") for name in ("hidden", "exposed", "idle"))
-    ranks = overlap["rank"].nunique()
-    return [
-        stat("exposed communication", text_of_ratio(exposed / span if span else math.nan), f"{text_of_time(exposed)} over {ranks:,} ranks"),
-        stat("of communication is hidden", text_of_ratio(hidden / comm if comm else math.nan), f"{text_of_time(hidden)} of {text_of_time(comm)}"),
-        stat("idle", text_of_ratio(idle / span if span else math.nan), text_of_time(idle)),
-        stat("recorded", text_of_time(span / max(len(overlap), 1)), f"a rank, mean of {ranks:,}"),
-    ]
+    tiles = [stat(*number) for number in key_numbers(report)]
+    return tiles or [missing(why_empty(report, "overlap"))]
 
 
 def scorecard(report: Report) -> Component:
     """How much of the ideal speed-up of running both at once is realized."""
-    frame = run_rows(rows_of(report, "c3"))
     about = "How much faster the regions are in which both run, against one after the other."
+    frame = run_rows(rows_of(report, "c3"))
     if not len(frame):
         return card("Concurrency scorecard", missing(why_empty(report, "c3")), about=about)
-    names = [("real_speedup", "realized speed-up", "×"), ("ideal_speedup", "ideal speed-up", "×")]
-    names += [("realized_by_time", "realized, by time", "%"), ("realized_by_speedup", "realized, by speed-up", "%")]
-    row = frame.iloc[0].to_dict() if len(frame) == 1 else {name: numbers(frame, name).median() for name, _, _ in names if name in frame}
-    tiles = [stat(label, _value(row.get(name), unit), _interval(row, name, unit)) for name, label, unit in names if name in frame]
+    tiles = [stat(*number) for number in scorecard_numbers(report)]
     notes = sorted({str(note) for note in frame["note"].dropna() if str(note)}) if "note" in frame else []
-    many = [html.P(f"Median of {len(frame):,} ranks.", className="muted")] if len(frame) > 1 else []
     told = [html.P(note, className="muted") for note in notes[:3]]
     figure = graph(scorecard_bars(report), "serial and ideal times are not known: too few activities have a clean baseline")
-    return card("Concurrency scorecard", html.Div(tiles, className="stats small"), figure, *many, *told, about=about)
-
-
-def _value(value: Any, unit: str) -> str:
-    number = math.nan if value is None else float(value)
-    if math.isnan(number):
-        return "–"
-    return f"{100 * number:.0f} %" if unit == "%" else f"{number:.2f}×"
-
-
-def _interval(row: dict[Any, Any], name: str, unit: str) -> str:
-    low, high = _value(row.get(f"{name}_low"), unit), _value(row.get(f"{name}_high"), unit)
-    return f"{low} to {high}" if "–" not in (low, high) else ""
+    return card("Concurrency scorecard", html.Div(tiles, className="stats small"), figure, *told, about=about)
 
 
 def _findings(report: Report, timeline: Timeline | None) -> Component:
@@ -128,12 +101,8 @@ def longest_exposed(timeline: Timeline) -> dict[str, Any]:
 
 
 def coverage(report: Report) -> Component | None:
-    """What was read, dropped and linked, summed over ranks."""
-    counts: dict[str, int] = {}
-    for of_rank in report.coverage.values():
-        if isinstance(of_rank, dict):
-            for name, value in of_rank.items():
-                counts[name] = counts.get(name, 0) + int(value)
+    """What was read, dropped and linked, over all ranks."""
+    counts = {name: value for name, value in report.coverage.items() if isinstance(value, int)}
     if not counts:
         return None
     rows = [html.Tr([html.Th(name.replace("_", " "), scope="row"), html.Td(f"{value:,}")]) for name, value in counts.items()]

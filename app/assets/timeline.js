@@ -48,8 +48,6 @@
       this.fillSteps(); this.fillLanes(); this.choose(); this.listen(); this.legend();
       if (!this.all.length) this.say("The trace holds no activity, operator or collective that could be drawn.");
       new ResizeObserver(() => this.resize()).observe(this.canvas.parentElement);
-      this.resize();
-      this.drawMap();
       if (this.pending) this.open(this.pending[0], this.pending[1], false);
     }
 
@@ -80,7 +78,7 @@
     choose() {
       const wanted = c3.rankFilter(this.state.ranks);
       this.visible = this.all.filter((lane) => wanted(lane.rank) && this.isOn(lane.label, lane.shown));
-      this.layout = c3.draw.rows(this.visible);
+      this.resize();
       this.say(this.visible.length || !this.all.length ? "" : "No lane is chosen: give other ranks or lanes.");
       this.scroll(0);
     }
@@ -91,7 +89,9 @@
     /* ---- drawing and asking ---- */
     resize() {
       const box = this.canvas.parentElement.getBoundingClientRect(), ratio = window.devicePixelRatio || 1;
-      this.width = Math.max(box.width, 320); this.height = Math.max(window.innerHeight - this.canvas.getBoundingClientRect().top - 14, 260);
+      const room = Math.max(window.innerHeight - this.canvas.getBoundingClientRect().top - window.scrollY - 14, 260);
+      this.layout = c3.draw.rows(this.visible, room - c3.draw.RULER - 12);
+      this.width = Math.max(box.width, 320); this.height = Math.min(room, this.layout.height + c3.draw.RULER + 12);
       this.canvas.width = this.width * ratio; this.canvas.height = this.height * ratio;
       this.canvas.style.height = this.height + "px";
       this.context.setTransform(ratio, 0, 0, ratio, 0, 0);

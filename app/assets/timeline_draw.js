@@ -7,11 +7,16 @@
 
   function kind(lane) {
     if (lane.label === "steps" || lane.label === "communication" || lane.label === "launches") return lane.label;
-    return lane.label.startsWith("stream") || lane.section.startsWith("gloo") ? "stream" : "other";
+    return lane.label.startsWith("stream") || lane.section.startsWith("CPU") ? "stream" : "other";
   }
 
   /* Rows from top to bottom: a header per rank and section, then its lanes. */
-  function rows(lanes) {
+  function rows(lanes, room) {
+    const plain = stacked(lanes, 1), grown = room ? Math.min(Math.max(room / Math.max(plain.height, 1), 1), 1.8) : 1;
+    return grown > 1.05 ? stacked(lanes, grown) : plain;
+  }
+
+  function stacked(lanes, grown) {
     const found = [];
     let y = 0, rank = null, section = null;
     const add = (row, height) => { found.push({ ...row, y, height }); y += height; };
@@ -19,7 +24,7 @@
       if (lane.rank !== rank) { add({ title: lane.rank < 0 ? "rank unknown" : "rank " + lane.rank, type: "rank" }, HEIGHTS.rank); section = ""; }
       if (lane.section !== section && lane.section) add({ title: lane.section, type: "section" }, HEIGHTS.section);
       rank = lane.rank; section = lane.section;
-      add({ lane, type: "lane" }, HEIGHTS[kind(lane)] + 3);
+      add({ lane, type: "lane" }, Math.round(HEIGHTS[kind(lane)] * grown) + 3);
     }
     return { rows: found, height: y };
   }
@@ -168,6 +173,8 @@
   }
 
   function labels(context, { look, layout, state, height }, visible) {
+    context.save();
+    context.beginPath(); context.rect(0, state.scroll, GUTTER - 1, height); context.clip();
     context.fillStyle = look.panel; context.fillRect(0, state.scroll, GUTTER - 1, height);
     for (const row of visible) {
       const middle = row.y + (row.height - 3) / 2 + 0.5;
@@ -175,8 +182,10 @@
       if (row.type === "rank") context.fillRect(0, row.y, GUTTER - 1, row.height - 2);
       context.font = row.type === "rank" ? "600 13px system-ui, sans-serif" : row.type === "section" ? "600 11px system-ui, sans-serif" : "12px system-ui, sans-serif";
       context.fillStyle = row.type === "section" ? look.muted : look.ink;
-      context.fillText((row.lane ? row.lane.label : row.title).slice(0, 28), row.type === "rank" ? 10 : row.type === "section" ? 16 : 24, middle);
+      const label = row.lane ? row.lane.label : row.title, most = 25;
+      context.fillText(label.length > most ? label.slice(0, most - 1) + "…" : label, row.type === "rank" ? 10 : row.type === "section" ? 16 : 24, middle);
     }
+    context.restore();
     context.strokeStyle = look.line; context.lineWidth = 1;
     context.beginPath(); context.moveTo(GUTTER - 0.5, 0); context.lineTo(GUTTER - 0.5, Math.max(layout.height, state.scroll + height)); context.stroke();
     context.font = "12px system-ui, sans-serif";

@@ -44,7 +44,7 @@ def figure(data: list[dict[str, Any]], x: str = "", y: str = "", *, height: int 
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "margin": {"l": 64, "r": 18, "t": 40, "b": 48},
-        "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},
+        "legend": {"orientation": "h", "traceorder": "normal", "yanchor": "bottom", "y": 1.02, "x": 0},
         "hoverlabel": {"bgcolor": "#1B2430", "bordercolor": "#1B2430", "font": {"family": _FONT, "color": "#FFFFFF"}, "align": "left"},
         "xaxis": axis | {"title": {"text": x}, "showgrid": False},
         "yaxis": axis | {"title": {"text": y}},
@@ -70,6 +70,11 @@ def steps_only(frame: pd.DataFrame) -> pd.DataFrame:
 def numbers(frame: pd.DataFrame, column: str) -> pd.Series:  # type: ignore[type-arg] # what a column holds is not known here
     """A column as float64, NaN where nothing is known."""
     return pd.to_numeric(frame[column], errors="coerce").astype(np.float64)
+
+
+def hatched(shape: str) -> dict[str, Any]:
+    """A pattern of white lines over the colour of a bar; none for an empty shape."""
+    return {"shape": shape, "fillmode": "overlay", "fgcolor": "rgba(255,255,255,0.65)", "size": 6, "solidity": 0.2}
 
 
 PARTS = (
@@ -114,7 +119,7 @@ def step_bars(report: Report) -> Figure | None:
             "y": means[name].round(4).tolist(),
             "customdata": (100 * means[name] / total.where(total > 0)).round(1).fillna(0).tolist(),
             "hovertemplate": f"{label} %{{x}}<br>{name} %{{y:.4~g}} ms, %{{customdata}} %<extra></extra>",
-            "marker": {"color": CLASSES[cls], "pattern": {"shape": "/" if cls == "exposed" else "", "size": 5, "solidity": 0.25}},
+            "marker": {"color": CLASSES[cls], "pattern": hatched("/" if cls == "exposed" else "")},
         }
         for name, cls in PARTS
         if means[name].abs().max() > 0
@@ -142,7 +147,7 @@ def run_bar(report: Report) -> Figure | None:
             "textposition": "inside",
             "insidetextanchor": "middle",
             "hovertemplate": f"{name} %{{x:.1f}} %, {text_of_time(total[name] * NS_PER_MS)}<extra></extra>",
-            "marker": {"color": CLASSES[cls], "pattern": {"shape": "/" if cls == "exposed" else "", "size": 5, "solidity": 0.25}},
+            "marker": {"color": CLASSES[cls], "pattern": hatched("/" if cls == "exposed" else "")},
         }
         for name, cls in PARTS
         if shares[name] > 0

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from c3prof.renderers.figures import Figure, figure, heat_map, numbers, plain, rows_of, steps_only, symbols, thinned
+from c3prof.renderers.figures import Figure, figure, hatched, heat_map, numbers, plain, rows_of, steps_only, symbols, thinned
 from c3prof.renderers.palette import CLASSES, colour
 from c3prof.table import Report
 from c3prof.units import NS_PER_MS
@@ -96,7 +96,7 @@ def time_by_kind(report: Report) -> Figure | None:
             "name": name,
             "y": [plain(kind) for kind in order],
             "x": sums.loc[order, name].round(4).tolist(),
-            "marker": {"color": shade, "pattern": {"shape": "\\" if name == "wait" else "", "size": 5, "solidity": 0.25}},
+            "marker": {"color": shade, "pattern": hatched("\\" if name == "wait" else "")},
             "hovertemplate": "%{y}: " + name + " %{x:.4~g} ms<extra></extra>",
         }
         for name, shade in shades.items()

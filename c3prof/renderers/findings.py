@@ -1,13 +1,16 @@
 """Report → the most costly findings, each with the view that shows it."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pandas as pd
 
+from c3prof.analysis.headline import headline
 from c3prof.renderers.figures import numbers, rows_of
+from c3prof.renderers.figures_slowdown import run_rows
 from c3prof.table import Report
-from c3prof.units import text_of_time
+from c3prof.units import text_of_ratio, text_of_time
 
 _CAUSES = {
     "wait": "a rank arrives late",
@@ -100,10 +103,62 @@ def _short(name: str, length: int = 48) -> str:
 
 def headline_text(report: Report) -> tuple[str, tuple[str, ...]]:
     """The sentence that answers first and the sentences below it."""
-    from c3prof.analysis.headline import headline  # noqa: PLC0415 - see the lines above
-
     made = headline(report)
     return made.sentence, tuple(made.details)
+
+
+
+Number = tuple[str, str, str]
+"""Label, value and a few words about it, as text."""
+
+
+def key_numbers(report: Report) -> list[Number]:
+    """The few numbers that everybody asks for; none when there is no overlap table."""
+    overlap = rows_of(report, "overlap")
+    if not len(overlap):
+        return []
+    span, comm = total_of(overlap, "span_ns"), total_of(overlap, "comm_ns")
+    hidden, exposed, idle = (total_of(overlap, f"{name}_ns") for name in ("hidden", "exposed", "idle"))
+    ranks = overlap["rank"].nunique()
+    where = f"{ranks:,} ranks" if ranks > 1 else "one rank"
+    return [
+        ("exposed communication", text_of_ratio(_ratio(exposed, span)), f"{text_of_time(exposed)} on {where}"),
+        ("of communication is hidden", text_of_ratio(_ratio(hidden, comm)), f"{text_of_time(hidden)} of {text_of_time(comm)}"),
+        ("idle", text_of_ratio(_ratio(idle, span)), text_of_time(idle)),
+        ("recorded", text_of_time(span / len(overlap)), "a rank, on average" if ranks > 1 else where),
+    ]
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole > 0 else math.nan
+
+
+_SCORES = (
+    ("real_speedup", "realized speed-up", "×"),
+    ("ideal_speedup", "ideal speed-up", "×"),
+    ("realized_by_time", "realized, by time", "%"),
+    ("realized_by_speedup", "realized, by speed-up", "%"),
+)
+
+
+def scorecard_numbers(report: Report) -> list[Number]:
+    """Speed-ups of running both at once, as medians over ranks; with the interval when there is one rank."""
+    frame = run_rows(rows_of(report, "c3"))
+    return [(label, *_score(frame, name, unit)) for name, label, unit in _SCORES if len(frame) and name in frame]
+
+
+def _score(frame: pd.DataFrame, name: str, unit: str) -> tuple[str, str]:
+    values = [numbers(frame, column) if column in frame else pd.Series(dtype=float) for column in (name, f"{name}_low", f"{name}_high")]
+    value, low, high = (_score_text(float(part.median()) if part.notna().any() else math.nan, unit) for part in values)
+    if len(frame) > 1:
+        return value, f"median of {int(values[0].notna().sum()):,} ranks"
+    return value, f"{low} to {high}" if "–" not in (low, high) else ""
+
+
+def _score_text(value: float, unit: str) -> str:
+    if math.isnan(value):
+        return "–"
+    return f"{100 * value:.0f} %" if unit == "%" else f"{value:.2f}×"
 
 
 def total_of(frame: pd.DataFrame, column: str) -> float:
