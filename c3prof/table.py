@@ -74,8 +74,14 @@ def _as_dtype(values: Any, dtype: str) -> Any:
         # One dtype of categories whatever the pandas version, so that categoricals of many ranks can be joined.
         return values if values.categories.dtype == object else values.rename_categories(values.categories.astype(object))
     if dtype == "object":
-        return pd.array(np.asarray(values, dtype=object), dtype=object)
+        return pd.Series(_objects(values), dtype=object)  # a Series keeps None; a frame made of an array would guess text
     return np.asarray(values, dtype=_PANDAS_DTYPES[dtype])
+
+
+def _objects(values: Any) -> Any:
+    out = np.empty(len(values), dtype=object)
+    out[:] = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    return out
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import IO, cast
 from c3prof.errors import DataWarning
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_BITE = 256
 _READ = 1 << 18  # compressed bytes a read: decompressed blocks stay at a few MB
 
 Progress = Callable[[int], None]
@@ -114,11 +115,17 @@ class _Member:
             data = file.read(min(left, _READ))
             decoder.decompress(data)
             left -= len(data)
-        for at in range(0, length, 64):
-            try:
-                salvaged.append(decoder.decompress(file.read(64)))
-            except zlib.error:
-                self.error_at = self._start + self._fed + at
-                break
+        whole = 0
+        for size in (_BITE, 1):  # a decoder that raised is of no use: its copy from before goes on in single bytes
+            file.seek(self._start + self._fed + whole)
+            while whole < length:
+                before = decoder.copy()
+                try:
+                    salvaged.append(decoder.decompress(file.read(size)))
+                except zlib.error:
+                    decoder = before
+                    break
+                whole += size
+        self.error_at = self._start + self._fed + whole
         file.seek(back)
         return b"".join(salvaged)
