@@ -88,7 +88,16 @@ def _device(cat: str, name: str, start: float, end: float, stream: int, device: 
 
 
 def _cpu(cat: str, name: str, start: float, end: float, thread: int, args: Mapping[str, Any]) -> Event:
-    return {"ph": "X", "cat": cat, "name": name, "pid": 1000, "tid": thread, "ts": start, "dur": _difference(start, end), "args": dict(args)}
+    return {
+        "ph": "X",
+        "cat": cat,
+        "name": name,
+        "pid": 1000,
+        "tid": thread,
+        "ts": start,
+        "dur": _difference(start, end),
+        "args": dict(args),
+    }
 
 
 def _difference(start: float, end: float) -> float:
