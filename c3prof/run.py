@@ -21,10 +21,16 @@ def selection(traces: Sequence[Trace]) -> tuple[list[int], list[DataWarning]]:
         path = trace.ranks["path"].iloc[0]
         rank = trace.rank_numbers[0]
         if any(on_device) and not on_device[at]:
-            warnings.append(DataWarning("no-device-activity", "this file has no device activity, other files do; it is not counted as a rank", path=path))
+            warnings.append(
+                DataWarning(
+                    "no-device-activity", "this file has no device activity, other files do; it is not counted as a rank", path=path
+                )
+            )
         elif rank in chosen:
             first = traces[chosen[rank]].ranks["path"].iloc[0]
-            warnings.append(DataWarning("duplicate-rank", f"rank {rank} is in {first} and again in this file, which is left out", path=path))
+            warnings.append(
+                DataWarning("duplicate-rank", f"rank {rank} is in {first} and again in this file, which is left out", path=path)
+            )
         else:
             chosen[rank] = at
     positions = [chosen[rank] for rank in sorted(chosen)]
@@ -44,7 +50,11 @@ def _incomplete(traces: Sequence[Trace]) -> list[DataWarning]:
     sizes = {int(size) for trace in traces for size in trace.ranks["world_size"] if size > 0}
     warnings = []
     if len(ranks) > len(known) and len(ranks) > 1:
-        warnings.append(DataWarning("rank-unknown", "files do not say which rank they are; they are kept apart, without a number", len(ranks) - len(known)))
+        warnings.append(
+            DataWarning(
+                "rank-unknown", "files do not say which rank they are; they are kept apart, without a number", len(ranks) - len(known)
+            )
+        )
     if len(sizes) > 1:
         warnings.append(DataWarning("world-size", f"the files disagree on the world size: {', '.join(map(str, sorted(sizes)))}"))
     world = max(sizes, default=0)

@@ -266,10 +266,6 @@ _POINTERS = {
 }
 
 
-def _empty(schema: Schema) -> Any:
-    return field(default_factory=schema.frame)
-
-
 @dataclass(frozen=True)
 class Trace:
     """One run, or part of it: frames as declared above, device properties, warnings and coverage.
@@ -278,18 +274,18 @@ class Trace:
     coverage: counts per rank of what was read, dropped and linked (docs/metrics.md §6), {rank: {name: count}}.
     """
 
-    activities: pd.DataFrame = _empty(ACTIVITIES)
-    launches: pd.DataFrame = _empty(LAUNCHES)
-    ops: pd.DataFrame = _empty(OPS)
-    annotations: pd.DataFrame = _empty(ANNOTATIONS)
-    device_annotations: pd.DataFrame = _empty(DEVICE_ANNOTATIONS)
-    collectives: pd.DataFrame = _empty(COLLECTIVES)
-    steps: pd.DataFrame = _empty(STEPS)
-    ranks: pd.DataFrame = _empty(RANKS)
-    groups: pd.DataFrame = _empty(GROUPS)
-    counters: pd.DataFrame = _empty(COUNTERS)
-    recorded_steps: pd.DataFrame = _empty(RECORDED_STEPS)
-    recorded_collectives: pd.DataFrame = _empty(RECORDED_COLLECTIVES)
+    activities: pd.DataFrame = field(default_factory=ACTIVITIES.frame)
+    launches: pd.DataFrame = field(default_factory=LAUNCHES.frame)
+    ops: pd.DataFrame = field(default_factory=OPS.frame)
+    annotations: pd.DataFrame = field(default_factory=ANNOTATIONS.frame)
+    device_annotations: pd.DataFrame = field(default_factory=DEVICE_ANNOTATIONS.frame)
+    collectives: pd.DataFrame = field(default_factory=COLLECTIVES.frame)
+    steps: pd.DataFrame = field(default_factory=STEPS.frame)
+    ranks: pd.DataFrame = field(default_factory=RANKS.frame)
+    groups: pd.DataFrame = field(default_factory=GROUPS.frame)
+    counters: pd.DataFrame = field(default_factory=COUNTERS.frame)
+    recorded_steps: pd.DataFrame = field(default_factory=RECORDED_STEPS.frame)
+    recorded_collectives: pd.DataFrame = field(default_factory=RECORDED_COLLECTIVES.frame)
     devices: Mapping[tuple[int, int], Mapping[str, Any]] = field(default_factory=dict)
     warnings: Sequence[DataWarning] = ()
     coverage: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
@@ -354,7 +350,9 @@ class Trace:
 
     def summary(self) -> "Trace":
         """The same Trace without what grows with the events: collectives, steps, ranks and groups stay."""
-        kept = {name: SCHEMAS[name].frame() for name in ("activities", "launches", "ops", "annotations", "device_annotations", "counters")}
+        kept: dict[str, Any] = {
+            name: SCHEMAS[name].frame() for name in ("activities", "launches", "ops", "annotations", "device_annotations", "counters")
+        }
         collectives = self.collectives.assign(op=np.full(len(self.collectives), NONE, np.int32))
         return replace(self, **kept, collectives=collectives)
 
@@ -380,7 +378,7 @@ def _shifted(frame: pd.DataFrame, pointers: Mapping[str, str], shifts: Mapping[s
 
 
 def _concat_frames(parts: Sequence[pd.DataFrame], schema: Schema) -> pd.DataFrame:
-    columns = {}
+    columns: dict[str, Any] = {}
     for column in schema.columns:
         pieces = [part[column.name] for part in parts if len(part)] or [parts[0][column.name]]
         if column.dtype == "category":

@@ -101,4 +101,4 @@ def _coalescing() -> bool:
     """Inside a block whose operations only start at its end: to wait for one of them would never return."""
     from torch.distributed import distributed_c10d  # noqa: PLC0415  # as above
 
-    return any(distributed_c10d._world.pg_coalesce_state.values())  # noqa: SLF001  # torch has no public way to ask
+    return any(distributed_c10d._world.pg_coalesce_state.values())  # torch has no public way to ask

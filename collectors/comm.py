@@ -108,7 +108,7 @@ class Comm:
         self._on = False
         for library in (self._library, self._functional):
             if library is not None:
-                library._destroy()  # noqa: SLF001  # the only way to take a registration back
+                library._destroy()  # the only way to take a registration back
         if self._library is not None:
             self._work_class.wait = self._work_wait
             self._library = self._functional = None
@@ -154,7 +154,7 @@ class Comm:
             waited_ns = 0
             try:
                 waited_ns = self._called(operation, args, out, ready, call_ns, return_ns)
-            except Exception as error:  # noqa: BLE001  # whatever fails in here must not reach training
+            except Exception as error:  # whatever fails in here must not reach training
                 self._faults.error(f"hook of {operation.name}", error)
             self.calls += 1
             self.cost_ns += call_ns - entry_ns + time.time_ns() - return_ns - waited_ns
@@ -167,7 +167,7 @@ class Comm:
             if operation.serializable:
                 self._switch.before()
             return self._events.ready() if self._events is not None else None
-        except Exception as error:  # noqa: BLE001  # as above
+        except Exception as error:  # as above
             self._faults.error(f"before {operation.name}", error)
             return None
 
@@ -232,7 +232,7 @@ class Comm:
 
             try:
                 self._members[name] = tuple(dist.get_process_group_ranks(group))
-            except Exception:  # noqa: BLE001  # a group that torch did not register: its ranks count from 0
+            except Exception:  # a group that torch did not register: its ranks count from 0
                 self._members[name] = tuple(range(group.size()))
             self.groups[name] = GroupRecord(name, group.group_desc or None, group.name(), group.size(), self._members[name])
         return self._members[name]

@@ -102,7 +102,7 @@ class Kineto:
     def _prepare(self, number: int) -> None:
         import torch  # noqa: PLC0415  # as above
 
-        if torch.autograd.profiler._is_profiler_enabled:  # noqa: SLF001  # the only process-wide flag
+        if torch.autograd.profiler._is_profiler_enabled:  # the only process-wide flag
             self._refused = number
             self._faults.error(f"window {number} at step {self._step}", "another torch profiler is running; the window is skipped")
             return

@@ -117,7 +117,7 @@ class profile(contextlib.ContextDecorator):  # noqa: N801  # reads as a verb whe
 
 
 def _forget_in_child() -> None:
-    global _active  # noqa: PLW0603  # as above
+    global _active  # as above
     session, _active = _active, None
     if session is not None:
         session.forget()

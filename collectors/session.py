@@ -133,7 +133,7 @@ class Session:
                     self.comm.drain()
                     if len(self.comm.groups) != self._groups_written:
                         self.write_manifest()
-        except Exception as error:  # noqa: BLE001  # the watcher must outlive whatever happens in here
+        except Exception as error:  # the watcher must outlive whatever happens in here
             self.faults.error("flush", error)
 
     def signalled(self, number: int, *, fatal: bool) -> None:
@@ -148,7 +148,7 @@ class Session:
                 if self.kineto is not None:
                     self.kineto.close_window()
                 self.write_manifest(name)
-        except Exception as error:  # noqa: BLE001  # as above
+        except Exception as error:  # as above
             self.faults.error(name, error)
 
     def stalled(self, seconds: float) -> None:
@@ -158,7 +158,7 @@ class Session:
             open_operations = self.comm.open_operations() if self.comm else []
             stall_report(self.folder, self.step_number, seconds, open_operations)
             self.faults.error("stall", f"no step for {seconds:.0f} s after step {self.step_number}; see stall.json and stacks.txt")
-        except Exception as error:  # noqa: BLE001  # as above
+        except Exception as error:  # as above
             self.faults.error("stall report", error)
         self.write_manifest()
 

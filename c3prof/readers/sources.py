@@ -2,6 +2,7 @@
 
 import glob
 import os
+import posixpath
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -84,7 +85,8 @@ def _found_one(path: str) -> Found:
         files = sorted(p for p in local.rglob("*") if p.is_file())
         return _sorted_out([Source(str(p), p.relative_to(local).as_posix(), p.stat().st_size) for p in files])
     if glob.has_magic(path):
-        files = sorted(Path(p) for p in glob.glob(str(local), recursive=True) if Path(p).is_file())
+        matches = glob.glob(str(local), recursive=True)  # noqa: PTH207 - Path.glob takes no absolute pattern
+        files = sorted(Path(p) for p in matches if Path(p).is_file())
         root = os.path.commonpath([p.parent for p in files]) if files else ""
         return _sorted_out([Source(str(p), Path(os.path.relpath(p, root)).as_posix(), p.stat().st_size) for p in files])
     if not local.exists():
@@ -99,7 +101,7 @@ def _found_remote(url: str) -> Found:
             return Found((Source(url, inner.rsplit("/", 1)[-1], int(filesystem.size(inner) or 0)),))
         files = filesystem.glob(inner) if glob.has_magic(inner) else filesystem.find(inner)
         files = sorted(f for f in files if filesystem.isfile(f))
-        root = os.path.commonpath([os.path.dirname(f) for f in files]) if files else ""
+        root = os.path.commonpath([posixpath.dirname(f) for f in files]) if files else ""
         return _sorted_out([Source(filesystem.unstrip_protocol(f), os.path.relpath(f, root), int(filesystem.size(f) or 0)) for f in files])
     except ImportError as error:
         raise UnreadableInput(f"{url}: {error}") from error
