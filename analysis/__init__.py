@@ -13,6 +13,7 @@ from typing import Literal
 
 import pandas as pd
 
+from c3prof.analysis import ranks
 from c3prof.analysis.settings import Settings
 from c3prof.errors import WrongSettings
 from c3prof.run import selection
@@ -48,7 +49,7 @@ class Part:
     tables: Tables
 
 
-ANALYSES: tuple[Analysis, ...] = ()
+ANALYSES: tuple[Analysis, ...] = (Analysis(ranks.SCHEMAS, ranks.across_ranks, scope="run", needs=ranks.NEEDS),)
 
 
 def analyze(trace: Trace, settings: Settings | None = None) -> Report:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from c3prof.analysis.clock_fit import Ends, Lines, common_clock
+from c3prof.analysis.clock_fit import STANDARD_ERRORS, Ends, Lines, common_clock
 from c3prof.matching import Matches, ProcessGroups
 from c3prof.table import Column, Schema, Table
 from c3prof.trace import NONE, Trace
@@ -19,9 +19,6 @@ from c3prof.units import NS_PER_MS
 
 SYNCHRONIZING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")
 """Collectives that no rank leaves before the last one came, so that they end everywhere at once."""
-
-STANDARD_ERRORS = 4.0
-"""How many of them the bound spans: 64 ranks are within theirs together in more than 99 of 100 runs."""
 
 CLOCKS = Schema(
     "clocks",
@@ -47,7 +44,7 @@ def clocks(trace: Trace, groups: ProcessGroups, matches: Matches) -> Table:
 
     A rank's line offset + drift · (t − middle) minimizes the distance of its ends from the median end of each operation.
     bound_ns = 4 standard errors at its farthest record + the timer's tick; of a drift too small to be told from 0,
-    and of one unknown (20 ppm), what it may have moved since the nearest common end is added.
+    and of one unknown (50 ppm), what it may have moved since the nearest common end is added.
     """
     numbers = np.array(trace.rank_numbers, np.int64)
     frame = trace.collectives

@@ -19,7 +19,7 @@ PROCESS_GROUPS = Schema(
         Column("group", "object", "", "name, with the members where one name means several groups; null when not recorded"),
         Column("group_desc", "object", "", "description that the program gave it"),
         Column("dimension", "object", "", "dp, tp, pp, ep, cp, or world; null unknown"),
-        Column("dimension_evidence", "object", "", "what the dimension rests on: file, description, name, size and stride"),
+        Column("dimension_evidence", "object", "", "what the dimension rests on: file, description, name, kinds, size and stride"),
         Column("group_size", "object", "", "ranks in the group, null unknown"),
         Column("members", "object", "", "member ranks; cut at 30 by the recorder"),
         Column("link", "object", "", "intra-node or inter-node, by the hosts of the recorded ranks; null unknown"),
@@ -108,10 +108,10 @@ def _by_shape(
     evidence = "size and stride"
     if size < 2 or len(members) < 2:
         return None, None
+    if kinds <= {"send", "recv", "send_recv"}:
+        return "pp", "kinds"
     if size == world:
         return ("dp" if alone else "world"), evidence
-    if kinds <= {"send", "recv", "send_recv"}:
-        return "pp", evidence
     if kinds == {"all_to_all"}:
         return "ep", evidence
     return ("tp" if int(np.diff(members).min()) == 1 else "dp"), evidence
