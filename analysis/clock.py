@@ -88,13 +88,14 @@ def aligned(trace: Trace, clocks: Table) -> Trace:
             time = frame[column].to_numpy()
             lag = time - origin - offset[code]
             shifted = time - offset[code] - np.rint(lag * (drift / (1 + drift))[code]).astype(np.int64)
-            result[column] = np.where(time == NONE, NONE, shifted) if column == "launch_end_ns" else shifted
+            result[column] = np.where(time == NONE, NONE, shifted) if column in _MAY_LACK else shifted
         return frame.assign(**result)
 
     return replace(trace, **{name: moved(getattr(trace, name)) for name in _TIMED})
 
 
-_TIMES = ("start_ns", "end_ns", "launch_end_ns", "at_ns")
+_TIMES = ("start_ns", "end_ns", "at_ns", "launch_end_ns", "wait_start_ns")
+_MAY_LACK = ("launch_end_ns", "wait_start_ns")
 _TIMED = ("activities", "launches", "ops", "annotations", "device_annotations", "collectives", "steps", "counters")
 
 
@@ -153,7 +154,7 @@ def _distance(lines: Lines, ends: Ends, trace: Trace, numbers: Codes, origin: in
     np.maximum.at(last, ends.rank, ends.end)
     seen = np.isfinite(first)
     distance = np.zeros(len(numbers))
-    distance[seen] = np.maximum(np.maximum(first - low, high - last)[seen], 0.0)
+    distance[seen] = np.maximum(np.maximum(first[seen] - low[seen], high[seen] - last[seen]), 0.0)
     by = np.lexsort((ends.end, ends.rank))
     gaps = np.diff(ends.end[by])
     same = ends.rank[by][1:] == ends.rank[by][:-1]
