@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -120,8 +121,9 @@ def _by_shape(
 def _recorded_ranks(run: Joined) -> list[npt.NDArray[np.int64]]:
     pairs = pd.DataFrame({"code": run.groups.code, "rank": run.trace.collectives["rank"].to_numpy()}).drop_duplicates()
     pairs = pairs.sort_values(["code", "rank"])
-    cuts = np.searchsorted(pairs["code"], np.arange(1, len(run.groups.table)))
-    return [part.astype(np.int64) for part in np.split(pairs["rank"].to_numpy(), cuts)]
+    cuts = np.searchsorted(pairs["code"], np.arange(len(run.groups.table) + 1))
+    ranks = pairs["rank"].to_numpy().astype(np.int64)
+    return [ranks[low:high] for low, high in pairwise(cuts)]
 
 
 def _first_text(column: pd.Series, code: npt.NDArray[np.int64], n: int) -> list[str | None]:
