@@ -4,7 +4,8 @@ A new analysis is one file here and one entry in ANALYSES; terminal, JSON, CSV, 
 follow from the schemas. An analysis of scope "rank" sees the Trace of one rank and may look at every activity; its
 rows are put under each other. One of scope "run" sees all ranks, but only their summary (Trace.summary: collectives,
 steps, ranks, groups; no activities) and the tables of the rank analyses, so that memory does not grow with the events
-of all ranks and the ranks can be computed anywhere.
+of all ranks and the ranks can be computed anywhere. A table whose name begins with _ passes from the one to the other
+and is not shown.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -13,6 +14,14 @@ from typing import Literal
 
 import pandas as pd
 
+from c3prof.analysis.exposed import SCHEMAS as EXPOSED
+from c3prof.analysis.exposed import exposed
+from c3prof.analysis.idle import IDLE, idle
+from c3prof.analysis.kernel_time import KERNELS, kernel_time
+from c3prof.analysis.overlap import SCHEMAS as OVERLAP
+from c3prof.analysis.overlap import overlap
+from c3prof.analysis.overlap_subsets import SCHEMAS as OVERLAP_SUBSETS
+from c3prof.analysis.overlap_subsets import overlap_subsets
 from c3prof.analysis.settings import Settings
 from c3prof.errors import WrongSettings
 from c3prof.run import selection
@@ -48,7 +57,13 @@ class Part:
     tables: Tables
 
 
-ANALYSES: tuple[Analysis, ...] = ()
+ANALYSES: tuple[Analysis, ...] = (
+    Analysis(OVERLAP, overlap),
+    Analysis(OVERLAP_SUBSETS, overlap_subsets),
+    Analysis(EXPOSED, exposed),
+    Analysis((KERNELS,), kernel_time),
+    Analysis((IDLE,), idle),
+)
 
 
 def analyze(trace: Trace, settings: Settings | None = None) -> Report:
@@ -77,7 +92,7 @@ def combine(parts: Iterable[Part], settings: Settings) -> Report:
     tables = {name: _stacked([part.tables[name] for part in parts]) for name in parts[0].tables}
     for analysis in _wanted("run", settings):
         tables |= {t.schema.name: t for t in analysis.compute(summary, tables, settings)}
-    shown = {name: table for name, table in tables.items() if settings.wants(name)}
+    shown = {name: table for name, table in tables.items() if settings.wants(name) and not name.startswith("_")}
     return Report(
         tables=shown,
         warnings=tuple(dict.fromkeys(summary.warnings)),  # a warning about the whole run comes with every rank of it
@@ -95,8 +110,9 @@ def _coverage(summary: Trace) -> dict[str, object]:
 def _wanted(scope: str, settings: Settings) -> list[Analysis]:
     """The analyses of a scope that give a table that is asked for, or one that such an analysis needs."""
     known = {name for analysis in ANALYSES for name in analysis.names}
-    if unknown := sorted(set(settings.only) - known):
-        raise WrongSettings(f"no table is named {', '.join(unknown)}; known are {', '.join(sorted(known))}")
+    shown = {name for name in known if not name.startswith("_")}
+    if unknown := sorted(set(settings.only) - shown):
+        raise WrongSettings(f"no table is named {', '.join(unknown)}; known are {', '.join(sorted(shown))}")
     needed = set(settings.only) or known
     for analysis in reversed(ANALYSES):  # an analysis only needs what stands before it
         if needed & set(analysis.names):

@@ -13,7 +13,6 @@ from c3prof.errors import WrongSettings
 from c3prof.kernels import COMPUTE, FUSED
 from c3prof.trace import CPU_DEVICE, NONE, Trace
 
-
 _LATE = np.iinfo(np.int64).max
 
 

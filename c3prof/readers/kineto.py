@@ -4,7 +4,6 @@ import json
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from c3prof.errors import DataWarning
@@ -19,7 +18,8 @@ from c3prof.readers.links import links
 from c3prof.readers.operations import collectives_on_cpu, collectives_on_devices
 from c3prof.readers.scan import MISSING, Scan
 from c3prof.readers.strings import Strings
-from c3prof.trace import COUNTERS, GROUPS, NONE, RANKS, SCHEMAS, Trace
+from c3prof.trace import COUNTERS, GROUPS, RANKS, SCHEMAS, Trace
+
 
 def trace_of(scan: Scan, name: str, rules: Rules, rank: int) -> Trace:
     """The Trace of one file. `rank` is used when the file does not say its own; `name` is how the user knows it."""
@@ -60,7 +60,9 @@ def _times(scan: Scan, header: Header, name: str) -> tuple[tuple[Int, Int], list
     base, warnings = header.base_ns, []
     usable = start[(start != MISSING)]
     if base and len(usable) and (abs(int(usable.max())) + base >= 2**62 or abs(int(usable.min())) + base >= 2**62):
-        warnings.append(DataWarning("base-time", "times and baseTimeNanoseconds together exceed what 64 bits hold; the base is ignored", path=name))
+        warnings.append(
+            DataWarning("base-time", "times and baseTimeNanoseconds together exceed what 64 bits hold; the base is ignored", path=name)
+        )
         base = 0
     known = start != MISSING
     start = np.where(known, start + base, MISSING)

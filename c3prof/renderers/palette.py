@@ -32,14 +32,13 @@ KERNEL_CLASSES: dict[str, str] = {
     "gemm": "#332288",
     "attention": "#882255",
     "convolution": "#117733",
-    "normalization": "#44AA99",
+    "norm": "#44AA99",
     "elementwise": "#88CCEE",
     "reduction": "#DDCC77",
     "softmax": "#CC6677",
     "optimizer": "#AA4499",
     "embedding": "#999933",
-    "memcpy": "#009E73",
-    "memset": "#66C2A5",
+    "memory": "#009E73",
     "other": "#7F7F7F",
 }
 """Classes of compute kernels; names that are not here get one of these colours, always the same."""

@@ -105,9 +105,7 @@ def test_record_param_comms_without_arguments_and_work_nested_in_it(loaded):
 
 
 def test_peer_to_peer_copies_are_communication(loaded):
-    assert verdicts(loaded([memcpy("Memcpy PtoP (Device -> Device)", 0, 5)])) == {
-        "Memcpy PtoP (Device -> Device)": ("comm", "copy-engine")
-    }
+    assert verdicts(loaded([memcpy("Memcpy PtoP (Device -> Device)", 0, 5)])) == {"Memcpy PtoP (Device -> Device)": ("comm", "copy-engine")}
 
 
 def test_fused_kernels_are_both_and_no_collective(loaded):
@@ -232,9 +230,7 @@ def test_correlation_zero_links_nothing(loaded):
     assert trace.activities[["correlation", "launch"]].to_numpy().tolist() == [[-1, -1]]
 
 
-@pytest.mark.parametrize(
-    "call", ["cuLaunchKernelEx", "cudaLaunchKernelExC", "hipExtModuleLaunchKernel", "cudaLaunchKernel_v7000"]
-)
+@pytest.mark.parametrize("call", ["cuLaunchKernelEx", "cudaLaunchKernelExC", "hipExtModuleLaunchKernel", "cudaLaunchKernel_v7000"])
 def test_all_launch_calls_link(loaded, call):
     trace = loaded([launch(0, 1, 5, name=call), launch(2, 3, 6, name=call), kernel("k", 5, 9, correlation=5)])
     assert trace.activities["launch"].tolist() == [0]
@@ -369,7 +365,7 @@ def test_nothing_but_metadata_is_an_error(loaded, events):
 
 
 def test_traceevents_missing_is_an_error(tmp_path):
-    with pytest.raises(UnreadableInput, match="t.json"):
+    with pytest.raises(UnreadableInput, match=r"t\.json"):
         c3prof.load(written(tmp_path / "t.json", {"schemaVersion": 1}))
 
 

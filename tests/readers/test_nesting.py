@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from c3prof.readers.nesting import innermost, nesting
 
 # A thread is a list of (gap before, own length, children); spans nest by construction and may touch.
-tree = st.recursive(
+tree: st.SearchStrategy[object] = st.recursive(
     st.tuples(st.integers(0, 3), st.integers(0, 4), st.just([])),
     lambda children: st.tuples(st.integers(0, 3), st.integers(0, 4), st.lists(children, max_size=3)),
     max_leaves=12,
@@ -53,7 +53,7 @@ def test_parents_and_innermost_spans(threads, random):
         found = innermost(nest, np.full(len(at), code), at, thread[nest.order])
         for instant, position in zip(at.tolist(), found.tolist(), strict=True):
             open_spans = [i for i in range(len(start)) if thread[i] == code and start[i] <= instant < end[i]]
-            shortest = min(open_spans, key=lambda i: (end[i] - start[i]), default=-1)
+            shortest = min(open_spans, key=lambda i: end[i] - start[i], default=-1)
             if shortest < 0:
                 assert position == -1
             else:

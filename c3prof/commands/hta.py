@@ -1,0 +1,2 @@
+def hta(path: str) -> None:
+    """TODO."""
