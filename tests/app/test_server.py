@@ -84,6 +84,7 @@ def test_several_users_are_answered_at_once(run):
     idle.close()
     server.shutdown()
     server.server_close()
+    listener.close()
     assert answers == [lanes] * 8
 
 
