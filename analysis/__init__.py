@@ -14,6 +14,7 @@ from typing import Literal
 
 import pandas as pd
 
+from c3prof.analysis import causes, ranks
 from c3prof.analysis.calibration import CALIBRATION, calibration
 from c3prof.analysis.exposed import SCHEMAS as EXPOSED
 from c3prof.analysis.exposed import exposed
@@ -69,6 +70,8 @@ ANALYSES: tuple[Analysis, ...] = (
     Analysis((WAITS,), waits),
     Analysis((OVERHEAD,), overhead),
     Analysis((CALIBRATION,), calibration, scope="run"),
+    Analysis(ranks.SCHEMAS, ranks.across_ranks, scope="run", needs=ranks.NEEDS),
+    Analysis(causes.SCHEMAS, causes.causes, scope="run", needs=causes.NEEDS),
 )
 
 

@@ -122,7 +122,7 @@ def _inside(notes: pd.DataFrame, note: Int64s, ops: pd.DataFrame, op: Int64s) ->
     begun, ended = notes["start_ns"].to_numpy()[note], notes["end_ns"].to_numpy()[note]
     start, end = ops["start_ns"].to_numpy()[op], ops["end_ns"].to_numpy()[op]
     served = notes["name"].astype(object).str.match(_ON_RUNLOOP).to_numpy(dtype=bool)[note]
-    return (note >= 0) & ~served & ((begun > start) | ((begun == start) & (ended < end)))
+    return np.asarray((note >= 0) & ~served & ((begun > start) | ((begun == start) & (ended < end))), bool)
 
 
 def _in_communication(trace: Trace, op: Int64s) -> npt.NDArray[np.bool_]:

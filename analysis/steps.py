@@ -89,7 +89,8 @@ def step_windows(rows: pd.DataFrame) -> StepWindows:
     rows = rows[rows["step"] != NONE]
     if not len(rows):
         return StepWindows(*intervals.EMPTY, intervals.EMPTY.starts)
-    steps, place = np.unique(rows["step"].to_numpy(), return_inverse=True)
+    steps = intervals.distinct(rows["step"].to_numpy())
+    place = np.searchsorted(steps, rows["step"].to_numpy())
     start, end, main = rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy(), rows["stream"].to_numpy() == main_stream(rows)
     begun, last, main_end = (np.full(len(steps), bound, np.int64) for bound in (_LATE, -_LATE, -_LATE))
     np.minimum.at(begun, place, start)
@@ -117,7 +118,8 @@ def main_stream(rows: pd.DataFrame) -> int:
     """The stream with most time in compute and fused kernels; the lowest of equals, and the first of all without any."""
     computes = rows["class"].isin([COMPUTE, FUSED]).to_numpy(dtype=bool)
     busy = np.where(computes, rows["end_ns"].to_numpy() - rows["start_ns"].to_numpy(), 0)
-    streams, place = np.unique(rows["stream"].to_numpy(), return_inverse=True)
+    streams = intervals.distinct(rows["stream"].to_numpy())
+    place = np.searchsorted(streams, rows["stream"].to_numpy())
     total = np.zeros(len(streams), np.int64)
     np.add.at(total, place, busy)
     return int(streams[np.argmax(total)])
