@@ -22,7 +22,9 @@ def work(trace: Trace) -> pd.DataFrame:
     On a CPU lane `device` is CPU_DEVICE, `stream` the number of the thread in the trace (-1 for communication), and a
     row of class compute is a piece of the operator `op` in which no operator inside it was open.
     """
-    return trace.activities if len(trace.activities) else cpu_activities(trace)
+    if len(trace.activities) or not len(trace.ops):
+        return trace.activities  # without operators nobody knows what computed while the host saw a collective run
+    return cpu_activities(trace)
 
 
 def cpu_activities(trace: Trace) -> pd.DataFrame:

@@ -60,8 +60,22 @@ def lanes(trace: Trace, work: pd.DataFrame, settings: Settings) -> Iterator[Lane
         run = int(rows["start_ns"].min()), int(rows["end_ns"].max())
         steps = step_windows(rows) if device[low] != CPU_DEVICE else cpu_windows(trace, int(rank[low]), run)
         steps = _asked_for(steps, settings, int(rank[low]))
-        asked = intervals.union(steps.starts, steps.ends) if settings.steps else Spans(*(np.array([t], np.int64) for t in run))
+        asked = intervals.union(steps.starts, steps.ends) if settings.steps else recorded_spans(trace, rows, run)
         yield Lane(int(rank[low]), int(device[low]), rows, low, run, steps, asked)
+
+
+def recorded_spans(trace: Trace, rows: pd.DataFrame, run: tuple[int, int]) -> Spans:
+    """The instants of the run that a profiler recorded: all of it, or without the gaps between its windows.
+
+    A window reaches from the first start to the last end of the activities that lie before the next window opens.
+    """
+    opens = trace.windows["start_ns"].to_numpy()[trace.windows["rank"].to_numpy() == rows["rank"].iloc[0]][1:]
+    start, end = rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
+    window = np.searchsorted(opens, start, side="right")
+    low, high = np.full(len(opens) + 1, run[1], np.int64), np.full(len(opens) + 1, run[0], np.int64)
+    np.minimum.at(low, window, start)
+    np.maximum.at(high, window, end)
+    return intervals.union(low, high)
 
 
 def step_windows(rows: pd.DataFrame) -> StepWindows:

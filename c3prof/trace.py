@@ -215,6 +215,12 @@ COUNTERS = Schema(
     ),
 )
 
+WINDOWS = Schema(
+    "windows",
+    "Recording windows of the profiler, sorted by rank, start; between two of a rank nothing was recorded",
+    (_RANK, _START, _END),
+)
+
 RECORDED_STEPS = Schema(
     "recorded_steps",
     "Every step that the collectors counted, inside and outside of profiler windows, sorted by rank, step",
@@ -252,22 +258,19 @@ SCHEMAS: dict[str, Schema] = {
         RANKS,
         GROUPS,
         COUNTERS,
+        WINDOWS,
         RECORDED_STEPS,
         RECORDED_COLLECTIVES,
     )
 }
 
-_POINTERS = {
+POINTERS = {
     "activities": {"launch": "launches", "op": "ops", "annotation": "annotations", "collective_id": "collectives"},
     "launches": {"op": "ops", "annotation": "annotations"},
     "ops": {"parent": "ops"},
     "annotations": {"parent": "annotations"},
     "collectives": {"op": "ops"},
 }
-
-
-def _empty(schema: Schema) -> Any:
-    return field(default_factory=schema.frame)
 
 
 @dataclass(frozen=True)
@@ -278,18 +281,19 @@ class Trace:
     coverage: counts per rank of what was read, dropped and linked (docs/metrics.md §6), {rank: {name: count}}.
     """
 
-    activities: pd.DataFrame = _empty(ACTIVITIES)
-    launches: pd.DataFrame = _empty(LAUNCHES)
-    ops: pd.DataFrame = _empty(OPS)
-    annotations: pd.DataFrame = _empty(ANNOTATIONS)
-    device_annotations: pd.DataFrame = _empty(DEVICE_ANNOTATIONS)
-    collectives: pd.DataFrame = _empty(COLLECTIVES)
-    steps: pd.DataFrame = _empty(STEPS)
-    ranks: pd.DataFrame = _empty(RANKS)
-    groups: pd.DataFrame = _empty(GROUPS)
-    counters: pd.DataFrame = _empty(COUNTERS)
-    recorded_steps: pd.DataFrame = _empty(RECORDED_STEPS)
-    recorded_collectives: pd.DataFrame = _empty(RECORDED_COLLECTIVES)
+    activities: pd.DataFrame = field(default_factory=ACTIVITIES.frame)
+    launches: pd.DataFrame = field(default_factory=LAUNCHES.frame)
+    ops: pd.DataFrame = field(default_factory=OPS.frame)
+    annotations: pd.DataFrame = field(default_factory=ANNOTATIONS.frame)
+    device_annotations: pd.DataFrame = field(default_factory=DEVICE_ANNOTATIONS.frame)
+    collectives: pd.DataFrame = field(default_factory=COLLECTIVES.frame)
+    steps: pd.DataFrame = field(default_factory=STEPS.frame)
+    ranks: pd.DataFrame = field(default_factory=RANKS.frame)
+    groups: pd.DataFrame = field(default_factory=GROUPS.frame)
+    counters: pd.DataFrame = field(default_factory=COUNTERS.frame)
+    windows: pd.DataFrame = field(default_factory=WINDOWS.frame)
+    recorded_steps: pd.DataFrame = field(default_factory=RECORDED_STEPS.frame)
+    recorded_collectives: pd.DataFrame = field(default_factory=RECORDED_COLLECTIVES.frame)
     devices: Mapping[tuple[int, int], Mapping[str, Any]] = field(default_factory=dict)
     warnings: Sequence[DataWarning] = ()
     coverage: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
@@ -309,7 +313,7 @@ class Trace:
         shifts = {name: np.cumsum([0] + [len(getattr(t, name)) for t in traces[:-1]]) for name in SCHEMAS}
         frames = {}
         for name, schema in SCHEMAS.items():
-            parts = [_shifted(getattr(t, name), _POINTERS.get(name, {}), shifts, i) for i, t in enumerate(traces)]
+            parts = [_shifted(getattr(t, name), POINTERS.get(name, {}), shifts, i) for i, t in enumerate(traces)]
             frames[name] = _concat_frames(parts, schema)
         return cls(
             **frames,
@@ -339,7 +343,7 @@ class Trace:
             ranks = frame["rank"].to_numpy()
             low, high = np.searchsorted(ranks, [rank, rank + 1]) if len(ranks) else (0, 0)
             frames[name], starts[name] = frame.iloc[low:high].reset_index(drop=True), -int(low)
-        for name, pointers in _POINTERS.items():
+        for name, pointers in POINTERS.items():
             frames[name] = _shifted(frames[name], pointers, {target: [starts[target]] for target in starts}, 0)
         return replace(
             self,
@@ -354,7 +358,9 @@ class Trace:
 
     def summary(self) -> "Trace":
         """The same Trace without what grows with the events: collectives, steps, ranks and groups stay."""
-        kept = {name: SCHEMAS[name].frame() for name in ("activities", "launches", "ops", "annotations", "device_annotations", "counters")}
+        kept: dict[str, Any] = {
+            name: SCHEMAS[name].frame() for name in ("activities", "launches", "ops", "annotations", "device_annotations", "counters")
+        }
         collectives = self.collectives.assign(op=np.full(len(self.collectives), NONE, np.int32))
         return replace(self, **kept, collectives=collectives)
 
@@ -380,7 +386,7 @@ def _shifted(frame: pd.DataFrame, pointers: Mapping[str, str], shifts: Mapping[s
 
 
 def _concat_frames(parts: Sequence[pd.DataFrame], schema: Schema) -> pd.DataFrame:
-    columns = {}
+    columns: dict[str, Any] = {}
     for column in schema.columns:
         pieces = [part[column.name] for part in parts if len(part)] or [parts[0][column.name]]
         if column.dtype == "category":

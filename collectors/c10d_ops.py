@@ -64,7 +64,7 @@ def operations(library: Any) -> list[tuple[Operation, Any]]:
         if not hasattr(library, name):
             continue
         overload = getattr(library, name).default
-        names = [argument.name for argument in overload._schema.arguments]  # noqa: SLF001  # torch has no public way to the schema
+        names = [argument.name for argument in overload._schema.arguments]  # torch has no public way to the schema
         peer = next((names.index(word) for word in ("dst", "src", "root_rank") if word in names), None)
         asynchronous = names.index("async_op") if "async_op" in names else None
         found.append((Operation(name, collective, names.index("process_group"), asynchronous, peer), overload))

@@ -28,7 +28,7 @@ def nccl(
     kind: str, start: float, end: float, *, stream: int = 20, group: str = "0", size: int = 2, elements: int = 1024, **args: Any
 ) -> Event:
     """An NCCL kernel with collective arguments, as torch ≥ 2.4 writes them."""
-    arguments = {
+    arguments: dict[str, Any] = {
         "Collective name": kind,
         "Process Group Name": group,
         "Process Group Description": "default_pg",

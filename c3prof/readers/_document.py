@@ -38,7 +38,7 @@ _TOP_KEYS = (
 )
 _WS = rb"[ \t\r\n]{0,32}"
 _RESUME = re.compile(
-    rb"[^: \t\r\n]" + _WS + rb'(?P<event>\{)' + _WS + rb'"(?:' + _EVENT_KEYS + rb')"' + _WS + rb":"
+    rb"[^: \t\r\n]" + _WS + rb"(?P<event>\{)" + _WS + rb'"(?:' + _EVENT_KEYS + rb')"' + _WS + rb":"
     rb"|(?P<member>,)" + _WS + rb'"(?:' + _TOP_KEYS + rb')"' + _WS + rb":"
     rb'|(?P<first>"traceEvents")' + _WS + rb":" + _WS + rb"\["
 )  # fmt: skip
@@ -133,7 +133,7 @@ class Document:
         elif self._open[-1] == _ARRAY:
             self._element(byte)
         else:
-            self._member(byte)
+            self._member()
 
     def _peek(self) -> int:
         self._at = _SPACE.match(self._buffer, self._at).end()  # type: ignore[union-attr] # matches the empty string
@@ -185,7 +185,7 @@ class Document:
             self._note("separator", self._at, 0, "a comma is missing")
         self._after_value = False
 
-    def _member(self, byte: int) -> None:
+    def _member(self) -> None:
         """One member of an object at the top: the way into the events, or a header value."""
         try:
             key = repaired_key(self._buffer, self._at, final=self._final)

@@ -7,6 +7,7 @@ typed with the digits of times (float64 cannot hold them), exact (every value fr
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
@@ -47,15 +48,30 @@ _DigitsEvent = _event_struct(_TYPED["text"], _NUMBER, _RAW, (_TypedArgs | None, 
 _ExactEvent = _event_struct(_RAW, _RAW, _RAW, _RAW)
 _MetaEvent = msgspec.defstruct("MetaEvent", [("args", *_RAW)], gc=False)
 
-_TYPED_EVENTS = msgspec.json.Decoder(list[_TypedEvent])
-_DIGITS_EVENTS = msgspec.json.Decoder(list[_DigitsEvent])
-_EXACT_EVENTS = msgspec.json.Decoder(list[_ExactEvent])
-_META_EVENTS = msgspec.json.Decoder(list[_MetaEvent])
+
+def _list_decoder(event: Any) -> Any:
+    return msgspec.json.Decoder(list[event])
+
+
+_TYPED_EVENTS = _list_decoder(_TypedEvent)
+_DIGITS_EVENTS = _list_decoder(_DigitsEvent)
+_EXACT_EVENTS = _list_decoder(_ExactEvent)
+_META_EVENTS = _list_decoder(_MetaEvent)
 _EXACT_ARGS = msgspec.json.Decoder(_ExactArgs)
 _NO_TYPED_ARGS = _TypedArgs()
 _NO_EXACT_ARGS = _ExactArgs()
 _COMM = attrgetter(*KEYS["comm"])
 _NO_COMM = _COMM(_NO_TYPED_ARGS)
+
+
+@dataclass
+class _Kept:
+    """The events of a piece that become rows, their args, their ts_ns and dur_ns, and the raw args of C and M by row."""
+
+    events: list[Any]
+    args: list[Any]
+    times: list[Array]
+    meta: dict[int, Any]
 
 
 class EventDecoding:
@@ -88,7 +104,7 @@ class EventDecoding:
         args = [event.args or _NO_TYPED_ARGS for event in kept]
         meta = [row for row, event in enumerate(kept) if event.ph in ("C", "M")]
         raw = _META_EVENTS.decode(piece) if meta else []
-        return self._tables(events, kept, args, times, self._typed, {row: raw[at[row]].args for row in meta})
+        return self._tables(events, _Kept(kept, args, times, {row: raw[at[row]].args for row in meta}), self._typed)
 
     def _exact_tables(self, piece: bytes) -> dict[str, Columns]:
         events = _EXACT_EVENTS.decode(piece)
@@ -99,20 +115,18 @@ class EventDecoding:
         kept = [events[i] for i in at]
         args = [_EXACT_ARGS.decode(event.args) if bytes(event.args)[:1] == b"{" else _NO_EXACT_ARGS for event in kept]
         meta = {row: event.args for row, event in enumerate(kept) if event.ph in ("C", "M")}
-        return self._tables(events, kept, args, times, self._exact, meta)
+        return self._tables(events, _Kept(kept, args, times, meta), self._exact)
 
-    def _tables(
-        self, events: list[Any], kept: list[Any], args: list[Any], times: list[Array], values: Conversion, meta: dict[int, Any]
-    ) -> dict[str, Columns]:
-        columns = {"ts_ns": times[0], "dur_ns": times[1]}
+    def _tables(self, events: list[Any], rows: "_Kept", values: Conversion) -> dict[str, Columns]:
+        kept, args, meta = rows.events, rows.args, rows.meta
+        columns = {"ts_ns": rows.times[0], "dur_ns": rows.times[1]}
         for field in ("ph", "cat", "name"):
             columns[field] = self.strings.code.of([getattr(event, field) for event in kept])
         columns["pid"], columns["tid"] = values.pid([event.pid for event in kept]), values.pid([event.tid for event in kept])
         columns |= _args_columns("events", args, values)
         tables = {"events": columns, "ops": self._ops(kept, args, values), "comm": self._comm(args, values)}
         tables["device"] = self._device(kept, args, values)
-        rows = np.fromiter(meta, np.int32, len(meta))
-        tables["meta"] = _filled("meta", {"row": rows, "args": values.json(list(meta.values()))})
+        tables["meta"] = _filled("meta", {"row": np.fromiter(meta, np.int32, len(meta)), "args": values.json(list(meta.values()))})
         self._count(events)
         return tables
 

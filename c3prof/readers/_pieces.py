@@ -13,7 +13,7 @@ from c3prof.readers._columns import Columns, joined
 from c3prof.readers._events import EventDecoding
 from c3prof.readers._tolerant import DEEPEST
 
-_LARGEST, _SMALLEST = 1 << 22, 1 << 12
+_LARGEST, _SMALLEST = 1 << 19, 1 << 12
 _BOUNDARY = re.compile(rb"\}[ \t\r\n]*(?=,[ \t\r\n]*\{)")
 _ESCAPE = re.compile(rb"\\.", re.DOTALL)
 _NO_STRUCTURE = bytes(byte for byte in range(256) if byte not in b'[]{}"')
