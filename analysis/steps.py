@@ -56,7 +56,7 @@ def lanes(trace: Trace, work: pd.DataFrame, settings: Settings) -> Iterator[Lane
     rank, device = work["rank"].to_numpy(), work["device"].to_numpy()
     begins = np.flatnonzero(np.concatenate(([True], (rank[1:] != rank[:-1]) | (device[1:] != device[:-1]))))
     for low, high in zip(begins.tolist(), [*begins[1:].tolist(), len(work)], strict=True):
-        rows = work.iloc[low:high]
+        rows = work.iloc[low:high] if len(begins) > 1 else work
         run = int(rows["start_ns"].min()), int(rows["end_ns"].max())
         steps = step_windows(rows) if device[low] != CPU_DEVICE else cpu_windows(trace, int(rank[low]), run)
         steps = _asked_for(steps, settings, int(rank[low]))
