@@ -45,7 +45,7 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class FileRecord:
-    """A file beside the manifest. sha256 is that of the uncompressed content, None for line files that still grow."""
+    """A file beside the manifest. last_step: the last one that is whole in it; sha256 is None for line files, which grow."""
 
     kind: str
     path: str

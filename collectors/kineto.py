@@ -4,17 +4,18 @@ The profiler is process-wide: a second one on the same thread silently takes the
 thread can end the process. So a window is not opened while another profiler runs, and gives way when one starts.
 """
 
-import contextlib
 import gzip
-import os
 import shutil
 import threading
 import time
 from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from c3prof.collectors.faults import Faults
 from c3prof.collectors.folder import RankFolder
+from c3prof.collectors.internals import all_threads, profiler_runs
 from c3prof.records import FileRecord
 
 LEAST_FREE_BYTES = 64 << 20
@@ -46,15 +47,14 @@ class Kineto:
 
     def probe(self) -> tuple[bool, str]:
         """Whether torch's profiler is there."""
-        import torch  # noqa: PLC0415  # a job has it; importing c3prof must not load it
-
+        torch = import_module("torch")
         if not torch.profiler.kineto_available():
             return False, "torch is built without Kineto"
-        return True, "" if self._all_threads() is not None else "threads other than the loop's are not recorded (torch before 2.8)"
+        return True, "" if all_threads() is not None else "threads other than the loop's are not recorded (torch before 2.8)"
 
     def start(self) -> None:
         """Watches for other profilers."""
-        from torch.autograd.profiler import profile as autograd_profile  # noqa: PLC0415  # as above
+        autograd_profile = import_module("torch.autograd.profiler").profile
 
         for name in ("_prepare_trace", "_start_trace"):
             if original := getattr(autograd_profile, name, None):
@@ -90,7 +90,7 @@ class Kineto:
         with self._lock:
             self.close_window()
             if self._originals:
-                from torch.autograd.profiler import profile as autograd_profile  # noqa: PLC0415  # as above
+                autograd_profile = import_module("torch.autograd.profiler").profile
 
                 for name, original in self._originals.items():
                     setattr(autograd_profile, name, original)
@@ -100,23 +100,21 @@ class Kineto:
         return list(self._files)
 
     def _prepare(self, number: int) -> None:
-        import torch  # noqa: PLC0415  # as above
-
-        if torch.autograd.profiler._is_profiler_enabled:  # the only process-wide flag
+        torch = import_module("torch")
+        if profiler_runs():
             self._refused = number
             self._faults.error(f"window {number} at step {self._step}", "another torch profiler is running; the window is skipped")
             return
         activities = [torch.profiler.ProfilerActivity.CPU]
         if torch.cuda.is_available():
             activities.append(torch.profiler.ProfilerActivity.CUDA)
-        profiler = torch.profiler.profile(activities=activities, record_shapes=self._shapes, experimental_config=self._all_threads())
+        profiler = torch.profiler.profile(activities=activities, record_shapes=self._shapes, experimental_config=all_threads())
         self._number = number
         self._profiler = profiler
         profiler.prepare_trace()
 
     def _record(self, step: int) -> None:
-        import torch  # noqa: PLC0415  # as above
-
+        torch = import_module("torch")
         if not self._recording:
             self._recording, self._first_step = True, step
             self._profiler.start_trace()
@@ -149,17 +147,16 @@ class Kineto:
         if free < LEAST_FREE_BYTES:
             raise OSError(28, f"{free:,} bytes free, {LEAST_FREE_BYTES:,} needed; the window is dropped")
         name = f"trace-w{self._number:03d}.json.gz"
-        plain, part = self._folder.file(f".{name}.json"), self._folder.file(f".{name}.part")
+        plain, part = self._folder.path / f".{name}.json", self._folder.path / f".{name}.part"
         try:
-            profiler.export_chrome_trace(plain)
+            profiler.export_chrome_trace(str(plain))
             _compress(plain, part)
-            os.replace(part, self._folder.file(name))
+            part.replace(self._folder.path / name)
         finally:
             # Kineto leaves a .tmp behind on a full disk, which would starve the other files.
-            for path in (plain, plain + ".tmp", part):
-                with contextlib.suppress(OSError):
-                    os.unlink(path)
-        self._files.append(self._folder.file_record("kineto", name, self._first_step, self._step - 1, closed=True))
+            for path in (plain, plain.with_name(plain.name + ".tmp"), part):
+                path.unlink(missing_ok=True)
+        self._files.append(self._folder.file_record("kineto", name, self._first_step, self._step - 1))
 
     def _giving_way(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def starts(other: Any, *args: Any, **kwargs: Any) -> Any:
@@ -172,23 +169,13 @@ class Kineto:
 
         return starts
 
-    @staticmethod
-    def _all_threads() -> Any:
-        """The setting that records every thread and lets another one stop the profiler; None before torch 2.8."""
-        import torch  # noqa: PLC0415  # as above
 
-        try:
-            return torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
-        except TypeError:
-            return None
-
-
-def _compress(plain: str, part: str) -> None:
+def _compress(plain: Path, part: Path) -> None:
     """Packs a file; OSError when Kineto wrote none or only a part: it reports neither."""
-    if not os.path.exists(plain):
+    if not plain.exists():
         raise OSError(28, "the profiler wrote no file; is the disk full?")
     tail = b""
-    with open(plain, "rb") as source, gzip.open(part, "wb", compresslevel=1) as target:
+    with plain.open("rb") as source, gzip.open(part, "wb", compresslevel=1) as target:
         while block := source.read(1 << 20):
             target.write(block)
             tail = (tail + block)[-_TAIL_BYTES:]

@@ -4,6 +4,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 from c3prof.records import line_of
@@ -14,14 +15,10 @@ MOST_BYTES = 1 << 30
 class Lines:
     """An append-only file of records. A failure to write turns it off and is reported once; nothing is raised."""
 
-    def __init__(self, path: str, report: Callable[[str, BaseException | str], None], most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, path: Path, report: Callable[[str, BaseException | str], None], most_bytes: int = MOST_BYTES) -> None:
         self.path, self.bytes = path, 0
         self._report, self._most, self._pid, self._lock = report, most_bytes, os.getpid(), threading.Lock()
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
-
-    @property
-    def name(self) -> str:
-        return os.path.basename(self.path)
 
     def write(self, records: Iterable[Any]) -> None:
         """Appends the records in one write. A child after fork writes nothing: the file is its parent's."""
@@ -30,14 +27,15 @@ class Lines:
             return
         with self._lock:
             if self.bytes + len(content) > self._most:
-                self._give_up(f"{self.name} reached {self._most:,} bytes; what follows is not recorded")
+                self._give_up(f"{self.path.name} reached {self._most:,} bytes; what follows is not recorded")
                 return
             try:
                 written = os.write(self._file, content)
-                if written != len(content):
+                if written == len(content):
+                    self.bytes += written
+                else:
                     os.ftruncate(self._file, self.bytes)
-                    raise OSError(28, "short write, device full?")
-                self.bytes += written
+                    self._give_up("only a part could be written; is the disk full?")
             except OSError as error:
                 self._give_up(error)
 
@@ -47,6 +45,6 @@ class Lines:
             self._file = -1
 
     def _give_up(self, why: BaseException | str) -> None:
-        self._report(f"write {self.name}", why)
+        self._report(f"write {self.path.name}", why)
         with contextlib.suppress(OSError):
             self.close()

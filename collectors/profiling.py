@@ -74,13 +74,7 @@ class profile(contextlib.ContextDecorator):  # noqa: N801  # reads as a verb whe
         if self._off:
             return self
         try:
-            if _active is not None:
-                raise RuntimeError("another c3prof.profile is active in this process")
-            from c3prof.collectors.session import Session  # noqa: PLC0415  # loads what only a recording needs
-
-            session = Session(self.options)
-            session.start()
-            _active = self._session = session
+            _active = self._session = _started(self.options)
         except Exception as error:
             if self.options.strict:
                 raise
@@ -108,12 +102,23 @@ class profile(contextlib.ContextDecorator):  # noqa: N801  # reads as a verb whe
         if self._session is not None:
             self._session.steps.mark(text)
 
-    def __enter__(self) -> "profile":
-        return self.start()
+    def __enter__(self) -> "profile":  # noqa: PYI034  # typing.Self is there from Python 3.11 on
+        self.start()
+        return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         del error, trace
         self.stop("complete" if kind is None else "signal:SIGINT" if kind is KeyboardInterrupt else f"exception:{kind.__name__}")
+
+
+def _started(options: Options) -> "Session":
+    if _active is not None:
+        raise RuntimeError("another c3prof.profile is active in this process")
+    from c3prof.collectors.session import Session  # noqa: PLC0415  # loads what only a recording needs
+
+    session = Session(options)
+    session.start()
+    return session
 
 
 def _forget_in_child() -> None:

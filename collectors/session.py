@@ -4,27 +4,30 @@ import atexit
 import json
 import multiprocessing
 import multiprocessing.util
-import os
 import signal
 import sys
 import threading
 import time
 from dataclasses import asdict
+from importlib import import_module
 from typing import Any
 
 from c3prof.collectors.calibration import Switch
 from c3prof.collectors.comm import Comm
 from c3prof.collectors.environment import device_name, environment, topology, versions
+from c3prof.collectors.events import DeviceEvents
 from c3prof.collectors.faults import Faults
+from c3prof.collectors.flight_recorder import FlightRecorder
 from c3prof.collectors.folder import RankFolder
 from c3prof.collectors.identity import identity
 from c3prof.collectors.kineto import Kineto
 from c3prof.collectors.options import Options
+from c3prof.collectors.power import Power
 from c3prof.collectors.signals import Signals
 from c3prof.collectors.stall import stall_report
 from c3prof.collectors.steps import Steps
 from c3prof.collectors.watcher import Watcher
-from c3prof.records import COMM_FILE, STEPS_FILE, OverheadRecord, RankManifest, RunRecord
+from c3prof.records import COMM_FILE, EVENTS_FILE, POWER_FILE, STEPS_FILE, OverheadRecord, RankManifest, RunRecord
 
 _LOCK_TIMEOUT_S = 15.0
 
@@ -48,12 +51,13 @@ class Session:
         window = options.window(self.who.rank)
         self.folder = RankFolder(options.dir, self.who, options.local_dir, ballast=window is not None)
         if self.folder.taken_by_other:
-            self.faults.error(
-                "folder", f"another process owns ranks/rank{self.who.rank:05d}; this one writes to {os.path.basename(self.folder.final)}"
-            )
+            self.faults.error("folder", f"another process owns ranks/rank{self.who.rank:05d}; this one writes to {self.folder.final.name}")
         self.switch = Switch(options.calibration, self.faults, on_device=_on_device())
-        self.steps = Steps(self.folder.file(STEPS_FILE), self.faults)
-        self.comm = Comm(self.folder.file(COMM_FILE), self.switch, self.faults) if options.comms else None
+        self.steps = Steps(self.folder.path / STEPS_FILE, self.faults)
+        self.events = DeviceEvents(self.folder.path / EVENTS_FILE, self.faults) if options.comms and _on_device() else None
+        self.comm = Comm(self.folder.path / COMM_FILE, self.switch, self.faults, self.events) if options.comms else None
+        self.power = Power(self.folder.path / POWER_FILE, self.faults) if options.power else None
+        self.flight_recorder = FlightRecorder(self.folder, self.faults) if options.comms and self.who.backend == "nccl" else None
         self.kineto = Kineto(self.folder, window.place, self.faults, shapes=options.shapes) if window else None
         self._collectors: list[Any] = []
         self._signals = Signals()
@@ -62,7 +66,7 @@ class Session:
     def start(self) -> None:
         """Starts every collector that can work here; the others leave a note."""
         self.availability: dict[str, str] = {}
-        for collector in (self.comm, self.kineto, self.steps):
+        for collector in (self.events, self.comm, self.flight_recorder, self.power, self.kineto, self.steps):
             if collector is not None:
                 self._start(collector)
         if self.comm in self._collectors:
@@ -90,6 +94,10 @@ class Session:
         self.step_number += 1
         self.switch.step = self.step_number
         self._watcher.beat()
+        if self.status == "stalled":
+            self.status = "running"
+            self.faults.note(f"went on after a stall in step {self.step_number - 1}")
+            self.write_manifest()
         for collector in self._collectors:
             with self.faults.guard(f"step of {collector.name}"):
                 collector.step(self.step_number, self.switch.phase)
@@ -128,11 +136,11 @@ class Session:
             with self._lock:
                 if self.status not in {"running", "stalled"}:
                     return
-                self.steps.drain()
-                if self.comm in self._collectors and self.comm is not None:
-                    self.comm.drain()
-                    if len(self.comm.groups) != self._groups_written:
-                        self.write_manifest()
+                for collector in self._collectors:
+                    if drain := getattr(collector, "drain", None):
+                        drain()
+                if self.comm and len(self.comm.groups) != self._groups_written:
+                    self.write_manifest()
         except Exception as error:  # the watcher must outlive whatever happens in here
             self.faults.error("flush", error)
 
@@ -160,12 +168,6 @@ class Session:
             self.faults.error("stall", f"no step for {seconds:.0f} s after step {self.step_number}; see stall.json and stacks.txt")
         except Exception as error:  # as above
             self.faults.error("stall report", error)
-        self.write_manifest()
-
-    def resumed(self) -> None:
-        """The loop moves again after a stall."""
-        self.status = "running"
-        self.faults.note(f"went on after a stall at step {self.step_number}")
         self.write_manifest()
 
     def write_manifest(self, status: str | None = None) -> None:
@@ -236,8 +238,7 @@ class Session:
 
 
 def _on_device() -> bool:
-    import torch  # noqa: PLC0415  # a job has it; importing c3prof must not load it
-
+    torch = import_module("torch")
     return bool(torch.cuda.is_available())
 
 

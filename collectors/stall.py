@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from c3prof.collectors.folder import RankFolder
+from c3prof.collectors.internals import recorded_flight_text
 from c3prof.records import STACKS_FILE, STALL_FILE
 
 
@@ -17,26 +18,9 @@ def stall_report(folder: RankFolder, step: int, seconds: float, open_operations:
         "step": step,
         "seconds_without_step": round(seconds, 3),
         "open": [{**operation, "open_for_ns": now - operation["call_ns"]} for operation in open_operations],
-        "flight_recorder": recorded_flight(only_active=True),
+        "flight_recorder": json.loads(recorded_flight_text(only_active=True) or "null"),
     }
-    with open(folder.file(STALL_FILE), "w", encoding="utf-8") as file:
+    with (folder.path / STALL_FILE).open("w", encoding="utf-8") as file:
         json.dump(report, file, indent=1, default=str)
-    with open(folder.file(STACKS_FILE), "w", encoding="utf-8") as file:
+    with (folder.path / STACKS_FILE).open("w", encoding="utf-8") as file:
         faulthandler.dump_traceback(file, all_threads=True)
-
-
-def recorded_flight(*, only_active: bool) -> dict[str, Any] | None:
-    """torch's flight recorder as decoded JSON; None when this torch has none (before 2.6)."""
-    from torch._C import _distributed_c10d as c10d  # noqa: PLC0415  # a job has it; importing c3prof must not load it
-
-    for name in ("_dump_fr_trace_json", "_dump_nccl_trace_json"):
-        dump = getattr(c10d, name, None)
-        if dump is None:
-            continue
-        try:
-            text = dump(includeCollectives=True, onlyActive=only_active)
-            decoded: dict[str, Any] = json.loads(text)
-        except (RuntimeError, ValueError, TypeError):
-            continue
-        return decoded
-    return None

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections import deque
+from pathlib import Path
 
 from c3prof.collectors.faults import Faults
 from c3prof.collectors.lines import Lines
@@ -14,7 +15,7 @@ class Steps:
 
     name = "steps"
 
-    def __init__(self, path: str, faults: Faults) -> None:
+    def __init__(self, path: Path, faults: Faults) -> None:
         self._lines = Lines(path, faults.error)
         self._done: deque[StepRecord] = deque()
         self._mark: str | None = None

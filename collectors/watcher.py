@@ -16,8 +16,6 @@ class Watched(Protocol):
 
     def stalled(self, seconds: float) -> None: ...
 
-    def resumed(self) -> None: ...
-
 
 class Watcher:
     """Calls flush() each `flush_s` seconds, and stalled() once for each pause of beat() that exceeds `stall_s`."""
@@ -35,6 +33,7 @@ class Watcher:
     def beat(self) -> None:
         """The loop moves."""
         self._last_beat = time.monotonic()
+        self._stalled = False
 
     def stop(self) -> None:
         """Ends the thread; it is not waited for when it stops itself."""
@@ -62,6 +61,3 @@ class Watcher:
         if not self._stalled and 0 < self._stall_s < pause:
             self._stalled = True
             self._watched.stalled(pause)
-        elif self._stalled and pause < self._stall_s:
-            self._stalled = False
-            self._watched.resumed()

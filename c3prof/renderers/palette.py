@@ -18,6 +18,12 @@ CLASSES: dict[str, str] = {
     "wait": "#8C6BB1",
     "transfer": "#E69F00",
     "excess": "#D55E00",
+    "launch": "#8A94A3",
+    "blocking": "#CC6677",
+    "op": "#6699CC",
+    "comm_op": "#DDAA33",
+    "annotation": "#A59BC8",
+    "step": "#5B6B7F",
     "unknown": "#7F7F7F",
 }
 """Classes of device activity and of its accounting (docs/metrics.md §1, §2, §5)."""
@@ -26,14 +32,13 @@ KERNEL_CLASSES: dict[str, str] = {
     "gemm": "#332288",
     "attention": "#882255",
     "convolution": "#117733",
-    "normalization": "#44AA99",
+    "norm": "#44AA99",
     "elementwise": "#88CCEE",
     "reduction": "#DDCC77",
     "softmax": "#CC6677",
     "optimizer": "#AA4499",
     "embedding": "#999933",
-    "memcpy": "#009E73",
-    "memset": "#66C2A5",
+    "memory": "#009E73",
     "other": "#7F7F7F",
 }
 """Classes of compute kernels; names that are not here get one of these colours, always the same."""
