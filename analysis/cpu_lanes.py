@@ -2,13 +2,14 @@
 
 docs/metrics.md §1: a lane is a CPU thread; it computes while its innermost open operator is neither communication nor
 a wait for it. A union of whole operators would count DTensor's dispatch, which encloses collective and wait, as compute.
+An annotation inside an operator is a hook in Python (FSDP waits in one): what runs there are the operators inside it.
 """
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from c3prof.analysis.intervals import Int64s
+from c3prof.analysis.intervals import Int64s, pieces
 from c3prof.kernels import COMM, COMPUTE, rules
 from c3prof.trace import ACTIVITIES, CPU_DEVICE, NONE, Trace
 
@@ -21,14 +22,14 @@ def work(trace: Trace) -> pd.DataFrame:
     On a CPU lane `device` is CPU_DEVICE, `stream` the number of the thread in the trace (-1 for communication), and a
     row of class compute is a piece of the operator `op` in which no operator inside it was open.
     """
-    return trace.activities if len(trace.activities) else cpu_activities(trace)
+    if len(trace.activities) or not len(trace.ops):
+        return trace.activities  # without operators nobody knows what computed while the host saw a collective run
+    return cpu_activities(trace)
 
 
 def cpu_activities(trace: Trace) -> pd.DataFrame:
     """Compute pieces and communication spans of the CPU threads, sorted by rank, class of lane and start."""
-    op, start, end = innermost_pieces(trace.ops)
-    computes = ~_in_communication(trace, op)
-    op, start, end = op[computes], start[computes], end[computes]
+    op, start, end = _compute_pieces(trace)
     spans = trace.collectives
     compute_rows = _compute_columns(trace.ops, op)
     columns = {
@@ -100,6 +101,30 @@ def innermost_at(spans: pd.DataFrame, thread: npt.NDArray[np.object_], instants:
     return found
 
 
+def _compute_pieces(trace: Trace) -> tuple[Int64s, Int64s, Int64s]:
+    """(row in ops, start, end) of the pieces in which a thread computes."""
+    op, start, end = innermost_pieces(trace.ops)
+    computes = ~_in_communication(trace, op)
+    op, start, end = op[computes], start[computes], end[computes]
+    notes = trace.annotations
+    notes = notes[~notes["name"].astype(object).str.match(_ON_RUNLOOP).to_numpy(dtype=bool)] if len(notes) else notes
+    row, start, end = pieces(start, end, np.concatenate([notes["start_ns"].to_numpy(), notes["end_ns"].to_numpy()]))
+    op = op[row]
+    inner = innermost_at(trace.annotations, trace.ops["thread"].astype(object).to_numpy()[op], start)
+    hooked = _inside(trace.annotations, inner, trace.ops, op)
+    return op[~hooked], start[~hooked], end[~hooked]
+
+
+def _inside(notes: pd.DataFrame, note: Int64s, ops: pd.DataFrame, op: Int64s) -> npt.NDArray[np.bool_]:
+    """Whether each annotation (row, -1 for none) began inside the operator beside it and does not belong to gloo."""
+    if not len(notes):
+        return np.zeros(len(op), bool)
+    begun, ended = notes["start_ns"].to_numpy()[note], notes["end_ns"].to_numpy()[note]
+    start, end = ops["start_ns"].to_numpy()[op], ops["end_ns"].to_numpy()[op]
+    served = notes["name"].astype(object).str.match(_ON_RUNLOOP).to_numpy(dtype=bool)[note]
+    return np.asarray((note >= 0) & ~served & ((begun > start) | ((begun == start) & (ended < end))), bool)
+
+
 def _in_communication(trace: Trace, op: Int64s) -> npt.NDArray[np.bool_]:
     """Whether each piece communicates or waits: its operator does, or it runs on a thread that only serves gloo."""
     ops, notes = trace.ops, trace.annotations
@@ -112,6 +137,8 @@ def _in_communication(trace: Trace, op: Int64s) -> npt.NDArray[np.bool_]:
 
 def _compute_columns(ops: pd.DataFrame, op: Int64s) -> dict[str, npt.NDArray[np.object_]]:
     names = [str(name) for name in ops["name"].cat.categories]
-    classes = np.array([*rules().verdicts(names).kernel_classes, "other"], object)
+    verdicts = rules().verdicts(names)
+    told = [kernel if kind == COMPUTE else "other" for kind, kernel in zip(verdicts.classes, verdicts.kernel_classes, strict=True)]
+    classes = np.array([*told, "other"], object)
     codes = ops["name"].cat.codes.to_numpy()[op]
     return {"name": np.array([*names, ""], object)[codes], "kernel_class": classes[codes]}

@@ -39,7 +39,9 @@ def damage(scan: Scan, name: str) -> list[DataWarning]:
     for entry in scan.damage:
         by_kind.setdefault(entry.kind, []).append(entry)
     return [
-        DataWarning(f"json-{kind}", f"{_DAMAGE.get(kind, kind)} at byte {found[0].offset:,}: {found[0].text}", len(found), name, kind in _LOSES)
+        DataWarning(
+            f"json-{kind}", f"{_DAMAGE.get(kind, kind)} at byte {found[0].offset:,}: {found[0].text}", len(found), name, kind in _LOSES
+        )
         for kind, found in by_kind.items()
     ]
 

@@ -1,7 +1,5 @@
 """Device activities of one file with believable times, and their links: activity ← launch ← operator ← annotation."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -9,7 +7,7 @@ import pandas as pd
 from c3prof.errors import DataWarning
 from c3prof.readers.classes import Classified
 from c3prof.readers.cpu_side import CpuSide, step_at, step_number
-from c3prof.readers.file import File, Int, ranked, whole
+from c3prof.readers.file import KINDS, File, Int, ranked, whole
 from c3prof.readers.links import Links
 from c3prof.readers.scan import MISSING
 from c3prof.trace import ACTIVITIES, DEVICE_ANNOTATIONS, NONE
@@ -73,7 +71,7 @@ def step_of(file: File, rows: Int, links: Links, cpu: CpuSide) -> Int:
 def activities(file: File, rows: Int, links: Links, classes: Classified, step: Int, collective_id: npt.NDArray[np.int32]) -> pd.DataFrame:
     """The activities frame."""
     kinds = ("kernel", "memcpy", "memset")
-    kind_codes = np.select([file.kind[rows] == kind for kind in kinds], range(3), NONE)
+    kind_codes = np.select([file.kind[rows] == KINDS.index(kind) for kind in kinds], range(3), NONE)
     stream = file.sparse("device", "stream", rows, MISSING)
     columns = {
         "device": file.sparse("device", "device", rows, 0),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from c3prof.trace import NONE
 
 Int = npt.NDArray[np.int64]
 
-KINDS = {
+_KIND_OF_CATEGORY = {
     "kernel": "kernel",
     "gpu_memcpy": "memcpy",
     "memcpy": "memcpy",
@@ -36,6 +37,14 @@ KINDS = {
     "python_function": "annotation",
     "gpu_user_annotation": "device_annotation",
 }
+KINDS = ("", *dict.fromkeys(_KIND_OF_CATEGORY.values()))
+"""What an event can be; File.kind holds positions in here, 0 for what no frame needs."""
+
+
+def kinds_of(strings: Strings, categories: npt.NDArray[np.int32]) -> npt.NDArray[np.int8]:
+    """The kind of each event by its category, whatever its case: files of 2021 write Kernel, Runtime, Operator."""
+    known = strings.lookup(categories, lambda text: KINDS.index(_KIND_OF_CATEGORY.get(text.lower(), "")), np.int8, 0)
+    return known.astype(np.int8)
 
 
 @dataclass(frozen=True)
@@ -44,7 +53,7 @@ class File:
 
     scan: Scan
     strings: Strings
-    kind: npt.NDArray[np.object_]
+    kind: npt.NDArray[np.int8]
     start: Int
     end: Int
     rank: int
@@ -52,17 +61,29 @@ class File:
 
     def rows(self, *kinds: str) -> Int:
         """Events of the kinds, in file order."""
-        return np.flatnonzero(np.isin(self.kind, kinds))
+        wanted = np.zeros(len(self.kind), bool)
+        for kind in kinds:
+            wanted |= self.kind == KINDS.index(kind)
+        return np.flatnonzero(wanted)
+
+    @cached_property
+    def _places(self) -> dict[str, npt.NDArray[np.int32]]:
+        """By sparse group the row in it of each event, -1 for none."""
+        places = {}
+        for group in ("ops", "device", "comm"):
+            row = getattr(self.scan, group)["row"]
+            places[group] = np.full(len(self.kind), NONE, np.int32)
+            places[group][row] = np.arange(len(row), dtype=np.int32)
+        return places
 
     def sparse(self, group: str, column: str, rows: Int, absent: float) -> npt.NDArray[Any]:
         """A column of one of the scan's sparse groups for the given events."""
-        table = getattr(self.scan, group)
-        out = np.full(len(rows), absent, table[column].dtype)
-        if len(table["row"]) and len(rows):
-            at = np.minimum(np.searchsorted(table["row"], rows), len(table["row"]) - 1)
-            hit = table["row"][at] == rows
-            out[hit] = table[column][at[hit]]
-        return out
+        values = getattr(self.scan, group)[column]
+        place = self._places[group][rows]
+        if not len(values):
+            return np.full(len(rows), absent, values.dtype)
+        found: npt.NDArray[Any] = np.where(place >= 0, values[place], np.array(absent, values.dtype))
+        return found
 
     def text(self, group: str, column: str, rows: Int) -> pd.Categorical:
         """A text column of a sparse group for the given events."""

@@ -2,6 +2,7 @@
 
 import glob
 import os
+import posixpath
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import IO, Any, cast
 
 from c3prof.errors import DataWarning, UnreadableInput
 from c3prof.readers.blocks import Blocks
+from c3prof.readers.run_folder import is_rank_folder, started_ns
 
 _SNIFFED = 1 << 20
 _TRACE = re.compile(rb'"traceEvents"|"ph"\s*:')
@@ -18,7 +20,7 @@ _OTHER = ((re.compile(rb'"schema"\s*:\s*"[\d.]+.*?"nodes"|"nodes"\s*:\s*\['), "a
 
 @dataclass(frozen=True)
 class Source:
-    """One file to read: `path` is what to open, `name` how it is shown (relative to what the user gave)."""
+    """One file or rank folder to read: `path` is what to open, `name` how it is shown (relative to what the user gave)."""
 
     path: str
     name: str
@@ -81,15 +83,47 @@ def _found_one(path: str) -> Found:
     if local.is_file():
         return Found((Source(str(local), local.name, local.stat().st_size),))
     if local.is_dir():
-        files = sorted(p for p in local.rglob("*") if p.is_file())
-        return _sorted_out([Source(str(p), p.relative_to(local).as_posix(), p.stat().st_size) for p in files])
+        return _found_in_folder(local)
     if glob.has_magic(path):
-        files = sorted(Path(p) for p in glob.glob(str(local), recursive=True) if Path(p).is_file())
+        matches = glob.glob(str(local), recursive=True)  # noqa: PTH207 - Path.glob takes no absolute pattern
+        files = sorted(Path(p) for p in matches if Path(p).is_file())
         root = os.path.commonpath([p.parent for p in files]) if files else ""
         return _sorted_out([Source(str(p), Path(os.path.relpath(p, root)).as_posix(), p.stat().st_size) for p in files])
     if not local.exists():
         raise UnreadableInput(f"{path}: no such file or folder")
     raise UnreadableInput(f"{path}: neither a file nor a folder")
+
+
+def _found_in_folder(folder: Path) -> Found:
+    """Rank folders of our collectors, one source each, and every other file in the folder by what it holds."""
+    if is_rank_folder(folder):
+        return Found((_rank_source(folder, folder.parent),))
+    files = sorted(p for p in folder.rglob("*") if p.is_file())
+    ranks = sorted({p.parent for p in files if is_rank_folder(p.parent)})
+    runs = {rank.parent.parent for rank in ranks}
+    others = [p for p in files if p.parent not in ranks and p.parent not in runs and p.parent.parent not in ranks]
+    kept, replaced = _latest(ranks)
+    rest = _sorted_out([Source(str(p), p.relative_to(folder).as_posix(), p.stat().st_size) for p in others])
+    skipped = [
+        Skipped(p.relative_to(folder).as_posix(), "an earlier recording of this rank in the same folder; give its path to read it")
+        for p in replaced
+    ]
+    return Found((*(_rank_source(rank, folder) for rank in kept), *rest.sources), (*skipped, *rest.skipped))
+
+
+def _rank_source(rank: Path, root: Path) -> Source:
+    return Source(str(rank), rank.relative_to(root).as_posix(), sum(p.stat().st_size for p in rank.iterdir() if p.is_file()))
+
+
+def _latest(ranks: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """Of rank folders that stand for the same rank of the same run (a restart, a reused folder) the one begun last, and the others."""
+    by_rank: dict[tuple[Path, str], list[Path]] = {}
+    for rank in ranks:
+        by_rank.setdefault((rank.parent, rank.name.partition(".")[0]), []).append(rank)
+    for same in by_rank.values():
+        if len(same) > 1:
+            same.sort(key=started_ns)
+    return [same[-1] for same in by_rank.values()], [rank for same in by_rank.values() for rank in same[:-1]]
 
 
 def _found_remote(url: str) -> Found:
@@ -99,7 +133,7 @@ def _found_remote(url: str) -> Found:
             return Found((Source(url, inner.rsplit("/", 1)[-1], int(filesystem.size(inner) or 0)),))
         files = filesystem.glob(inner) if glob.has_magic(inner) else filesystem.find(inner)
         files = sorted(f for f in files if filesystem.isfile(f))
-        root = os.path.commonpath([os.path.dirname(f) for f in files]) if files else ""
+        root = os.path.commonpath([posixpath.dirname(f) for f in files]) if files else ""
         return _sorted_out([Source(filesystem.unstrip_protocol(f), os.path.relpath(f, root), int(filesystem.size(f) or 0)) for f in files])
     except ImportError as error:
         raise UnreadableInput(f"{url}: {error}") from error

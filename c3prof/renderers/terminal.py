@@ -1,0 +1,181 @@
+"""Report → a page that a person acts on: the headline, few tables, then coverage and warnings. 100 columns at most.
+
+Which tables the page shows, and what of them, stands in VIEWS as data; every other table is shown by its schema alone.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from io import StringIO
+from typing import IO, Any
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from c3prof.analysis.headline import headline
+from c3prof.errors import DataWarning
+from c3prof.renderers.bars import ASCII, legend
+from c3prof.renderers.grid import grid
+from c3prof.renderers.palette import CLASSES
+from c3prof.renderers.values import rows
+from c3prof.table import Report, Table
+
+WIDTH = 100
+_WARNINGS = 8
+
+
+@dataclass(frozen=True)
+class View:
+    """How the page shows a table.
+
+    columns: in order, () for all of the schema; those that hold nothing are left out. sort: column, largest first.
+    bar: column drawn as bars. accounting: draw the parts of span_ns as one stacked bar.
+    """
+
+    table: str
+    title: str
+    columns: tuple[str, ...] = ()
+    sort: str = ""
+    bar: str = ""
+    accounting: bool = False
+    limit: int = 0
+
+
+_OVERLAP = ("span_ns", "compute_ns", "exposed_ns", "idle_ns", "hidden_ratio")
+_SUBSET = ("comm_ns", "exposed_ns", "hidden_ratio")
+VIEWS: tuple[View, ...] = (
+    View("overlap", "Where the time goes", ("rank", "device", *_OVERLAP), accounting=True, limit=16),
+    View("c3", "What overlap delivers of the ideal speed-up"),
+    View("exposed", "Exposed communication: what the step pays for", ("collective", "group", "cause", "op", "exposed_ns"), "exposed_ns", "exposed_ns", limit=8),
+    View("slowdown", "Kernels that a co-runner slows", ("kernel", "co_runner", "n_clean", "n_overlapped", "slowdown", "slowdown_low", "slowdown_high", "lost_ns"), "lost_ns", limit=8),
+    View("stragglers", "Ranks that others wait for", sort="caused_wait_ns", bar="caused_wait_ns", limit=8),
+    View("kernels", "Kernels", sort="total_ns", bar="total_ns", limit=8),
+    View("contents", "What is in it", ("rank", "source", "device_name", "span_ns", "activities", "streams", "collectives", "steps", "events", "events_lost")),
+    View("trust", "What it can answer"),
+    View("idle", "Idle time of the device", sort="idle_ns", bar="idle_ns", limit=6),
+)
+BY: dict[str, View] = {
+    "step": View("overlap_by_step", "By step", ("rank", "device", "step", *_OVERLAP), accounting=True),
+    "stream": View("overlap_by_stream", "By stream", ("rank", "device", "stream", *_SUBSET)),
+    "group": View("overlap_by_group", "By process group", ("rank", "device", "group", *_SUBSET), "exposed_ns", "exposed_ns"),
+    "collective": View("overlap_by_collective", "By kind of collective", ("rank", "device", "collective", *_SUBSET), "exposed_ns", "exposed_ns"),
+}
+"""What `--by` adds to the page."""
+
+
+def write(report: Report, file: IO[str], *, by: str = "", top: int = 20, colour: bool | None = None, width: int | None = None) -> None:
+    """Write the page. Colour only on a terminal without NO_COLOR, unless `colour` says; a pipe gets WIDTH columns."""
+    text = StringIO()
+    coloured = (file.isatty() and not os.environ.get("NO_COLOR")) if colour is None else colour
+    console = Console(
+        file=text,
+        width=width or (min(WIDTH, _columns(file)) if file.isatty() else WIDTH),
+        force_terminal=coloured,
+        color_system="auto" if coloured else None,
+        highlight=False,
+        legacy_windows=False,
+    )
+    for part in page(report, by=by, top=top):
+        console.print(part)
+    lines = "\n".join(line.rstrip(" ") for line in text.getvalue().splitlines()) + "\n"
+    file.write(lines if _shows(file) else lines.translate(ASCII).encode("ascii", "replace").decode())
+
+
+def page(report: Report, *, by: str = "", top: int = 20) -> list[RenderableType]:
+    """The parts of the page in order."""
+    parts: list[RenderableType] = [*_headline(report)]
+    for view in _views(report, by, top):
+        parts += [*_section(report[view.table], view), Text()]
+    parts += [*_coverage(report.coverage), *_warnings(report.warnings)]
+    return parts
+
+
+def _shows(file: IO[str]) -> bool:
+    """Whether the file's encoding can show the glyphs."""
+    try:
+        "█▓╳▪·–…µ▏".encode(getattr(file, "encoding", None) or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _columns(file: IO[str]) -> int:
+    try:
+        return max(40, os.get_terminal_size(file.fileno()).columns)
+    except (OSError, ValueError):
+        return WIDTH
+
+
+def _views(report: Report, by: str, top: int) -> list[View]:
+    """The sections of this page: with --only the tables asked for, in full; else VIEWS and what --by adds."""
+    only = report.settings.get("only") or ()
+    if only:
+        known = {view.table: view for view in (*VIEWS, *BY.values())}
+        wanted = [replace(known.get(name, View(name, "")), columns=(), limit=top) for name in report]
+        return [replace(view, title=view.title or report[view.table].schema.title) for view in wanted]
+    added = [replace(BY[by], limit=top)] if by in BY else []
+    views = [VIEWS[0], *added, *VIEWS[1:]]
+    return [view for view in views if view.table in report and len(report[view.table])]
+
+
+def _headline(report: Report) -> list[RenderableType]:
+    head = headline(report)
+    if not head.sentence:
+        return []
+    details = [Padding(Text(detail), (0, 0, 0, 2)) for detail in head.details]
+    return [Text(head.sentence, style="bold"), *details, Text()]
+
+
+def _section(table: Table, view: View) -> list[RenderableType]:
+    cells = rows(table)
+    if view.sort and cells and view.sort in cells[0]:
+        cells.sort(key=lambda row: -(row[view.sort] or 0))
+    shown = cells[: view.limit or len(cells)]
+    title = Text(view.title, style="bold")
+    if table.source != "c3prof":
+        title.append(f"  (by {table.source})", style="dim")
+    if not shown:
+        return [title, Text("  no rows", style="dim")]
+    made = grid(table.schema, shown, columns=view.columns, bar=view.bar, accounting=view.accounting, width=WIDTH - 2)
+    key = [Padding(legend(), (0, 0, 0, 2), expand=False)] if view.accounting else []
+    return [title, *key, Padding(made.grid, (0, 0, 0, 2), expand=False), *_rest(table, len(cells) - len(shown), made.left_out)]
+
+
+def _rest(table: Table, more: int, left_out: Sequence[str]) -> list[RenderableType]:
+    """What the section did not show, and how to see it."""
+    said = []
+    if more > 0:
+        said.append(f"{more:,} more rows: --only {table.schema.name} --top N")
+    if left_out:
+        said.append(f"more columns: {', '.join(left_out)} (--format csv)")
+    return [Padding(Text(line, style="dim"), (0, 0, 0, 2)) for line in said]
+
+
+def _coverage(coverage: Mapping[str, Any]) -> list[RenderableType]:
+    """What the numbers rest on; counts of zero are left out."""
+    told = [f"{name.replace('_', ' ')} {_count(value)}" for name, value in coverage.items() if isinstance(value, int | float) and value]
+    if not told:
+        return []
+    return [Text("Coverage", style="bold"), Padding(Text(" · ".join(told), style="dim"), (0, 0, 0, 2)), Text()]
+
+
+def _count(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
+
+
+def _warnings(warnings: Sequence[DataWarning]) -> list[RenderableType]:
+    if not warnings:
+        return []
+    ordered = sorted(warnings, key=lambda w: not w.bears_on_numbers)
+    lines = [_warning(w) for w in ordered[:_WARNINGS]]
+    if len(ordered) > _WARNINGS:
+        lines.append(Text(f"{len(ordered) - _WARNINGS} more: --format json", style="dim"))
+    return [Text(f"Warnings ({len(ordered)})", style="bold"), Padding(Group(*lines), (0, 0, 0, 2))]
+
+
+def _warning(warning: DataWarning) -> Text:
+    line = Text("! " if warning.bears_on_numbers else "· ", style=f"bold {CLASSES['exposed']}" if warning.bears_on_numbers else "dim")
+    where = f"{warning.path}: " if warning.path and not warning.message.startswith(warning.path) else ""
+    line.append(f"{where}{warning.message}", style="not bold")
+    return line.append(f" [{warning.code}]", style="dim not bold")
