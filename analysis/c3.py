@@ -69,7 +69,7 @@ PARTS = Schema(
     "_region_parts",
     "Regions as one rank sees them, before other ranks' arrivals are known",
     (
-        *C3_REGIONS.columns[:12],
+        *C3_REGIONS.columns[:10],
         *_ALONE[:2],
         Column("compute_reach_ns", "float64", "ns", "half width of the 95 % interval of compute_alone_ns"),
         Column("comm_reach_ns", "float64", "ns", "half width of the 95 % interval of comm_alone_ns"),
@@ -232,6 +232,6 @@ def _measured(serial: pd.DataFrame, together: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def outside(step: pd.Series) -> list[int | None]:
+def numbered(step: pd.Series) -> list[int | None]:
     """Step numbers as the tables hold them: None where there is none."""
     return [None if value == NONE else int(value) for value in step]

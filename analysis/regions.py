@@ -99,6 +99,7 @@ def regions(pieces: Pieces, duration: Int64s, clean_ns: FloatArray, reach_ns: Fl
         union = np.bincount(of, weights=high - low, minlength=count)
         whole = np.bincount(region[side], weights=length[side], minlength=count)
         scale = np.divide(union, whole, out=np.ones(count), where=whole > 0)
+        columns[f"{name}_scale"] = scale
         columns[f"n_{name}"] = _members(region[side], row[side], count)
         columns[f"{name}_ns"] = union
         columns[f"{name}_alone_ns"] = np.bincount(region[side], weights=alone[side], minlength=count) * scale
