@@ -14,14 +14,13 @@ ROWS = 5_000
 _NARROW = ("rank", "device", "step", "stream")
 
 
-def grid(table: Table, name: str, *, height: int = 420, selected: Any = None, sort: str = "") -> Component:
+def grid(table: Table, name: str, *, height: int = 420, selected: int | None = None, sort: str = "") -> Component:
     """The table with sorting, filters and column help; the first ROWS rows, and a remark when there are more.
 
-    selected: what getRowId of the row to select would be; sort: column by which it is sorted, largest first.
+    selected: place of the row that is selected at first; sort: column by which it is sorted, largest first.
     """
     frame = table.frame.head(ROWS)
-    records = [{key: readable(value) for key, value in row.items()} | {"_row": place} for place, row in enumerate(_records(frame))]
-    known = [record["_row"] for record in records] if selected is not None else []
+    records = [{key: readable(value) for key, value in row.items()} | {"_row": str(place)} for place, row in enumerate(_records(frame))]
     settings: dict[str, Any] = {
         "rowSelection": {"mode": "singleRow", "checkboxes": False, "enableClickSelection": True},
         "tooltipShowDelay": 300,
@@ -37,7 +36,7 @@ def grid(table: Table, name: str, *, height: int = 420, selected: Any = None, so
         getRowId="params.data._row",
         dashGridOptions=settings,
         columnSize="autoSize",
-        selectedRows=[records[selected]] if selected in known else [],
+        selectedRows=[records[selected]] if selected is not None and selected < len(records) else [],
         dangerously_allow_code=False,
         className="ag-theme-quartz",
         style={"height": f"{min(height, 110 + 42 * max(len(records), 1))}px", "width": "100%"},
@@ -62,9 +61,9 @@ def _column(column: Column, sort: str) -> dict[str, Any]:
     if numeric:
         made |= {"filter": "agNumberColumnFilter", "type": "rightAligned", "valueFormatter": {"function": _number_format(column)}}
     elif column.dtype == "bool":
-        made |= {"cellDataType": "text", "valueFormatter": {"function": "params.value === true ? 'yes' : params.value === false ? 'no' : '–'"}}
+        made |= {"cellDataType": "text", "valueFormatter": {"function": "params.value == true ? 'yes' : params.value == false ? 'no' : '–'"}}
     else:
-        made |= {"cellDataType": "text", "maxWidth": 420, "valueFormatter": {"function": "params.value === null || params.value === undefined ? '–' : params.value"}}
+        made |= {"cellDataType": "text", "maxWidth": 420, "valueFormatter": {"function": "params.value == null ? '–' : params.value"}}
     if column.name in _NARROW:
         made |= {"pinned": "left"} if column.name == "rank" else {}
     if column.name == sort:
@@ -81,7 +80,7 @@ def _heading(column: Column) -> str:
 def _number_format(column: Column) -> str:
     """Times are shown in ms, ratios and factors with three digits; the value in the grid stays what it is."""
     if column.unit == "ns":
-        return "params.value === null || params.value === undefined ? '–' : d3.format(',.4~g')(params.value / 1e6)"
+        return "params.value == null ? '–' : d3.format(',.4~g')(params.value / 1e6)"
     if column.dtype.startswith("float") and column.unit != "B":
-        return "params.value === null || params.value === undefined ? '–' : d3.format(',.4~g')(params.value)"
-    return "params.value === null || params.value === undefined ? '–' : d3.format(',')(params.value)"
+        return "params.value == null ? '–' : d3.format(',.4~g')(params.value)"
+    return "params.value == null ? '–' : d3.format(',')(params.value)"

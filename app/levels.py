@@ -5,7 +5,7 @@ they ran, and the class that ran longest. Units are powers of two of a nanosecon
 one below it, a view is two binary searches and a slice, and what is drawn does not shimmer when the window is moved.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,25 +56,43 @@ class Level:
 
 @dataclass(frozen=True)
 class Pyramid:
-    """A lane at every level of detail; levels ascend by powers of two."""
+    """A lane at every level of detail; levels ascend by powers of two.
+
+    by_class: the cells of the last level for each class, from which still larger units are made.
+    """
 
     spans: Spans
     reach: Ints
     levels: tuple[Level, ...]
+    by_class: Mapping[int, Cells]
 
     def window(self, begin: int, end: int, unit: int) -> tuple[Ints, Cells]:
         """Positions of the spans of at least a unit that touch [begin, end), and the cells of the shorter ones.
 
         unit: a power of two in ns, the least that the eye can tell apart.
         """
+        begin, end = begin // unit * unit, -(-end // unit) * unit
         fitting = [level for level in self.levels if level.unit <= unit]
         if fitting and fitting[-1].unit == unit:
             return _cut(fitting[-1], self.spans, begin, end)
         if fitting and fitting[-1] is self.levels[-1]:
-            return _coarser(_cut(fitting[-1], self.spans, begin, end), self.spans, fitting[-1].unit, unit)
+            return self._coarser(begin, end, unit)
         touched = _touched(self.spans, self.reach, begin, end)
         length = self.spans.end[touched] - self.spans.start[touched]
-        return touched[length >= unit], _cells_of(self.spans, touched[length < unit], unit)
+        return touched[length >= unit], _combined(_by_class(self.spans, touched[length < unit], unit))
+
+    def _coarser(self, begin: int, end: int, unit: int) -> tuple[Ints, Cells]:
+        """A window at a unit above the last level."""
+        last = self.levels[-1]
+        long, _ = _cut(last, self.spans, begin, end)
+        shorter = self.spans.end[long] - self.spans.start[long] < unit
+        merged = _by_class(self.spans, long[shorter], unit)
+        for cls, cells in self.by_class.items():
+            kept, has = _between(cells, begin, end, last.unit), last.unit
+            while has < unit:
+                kept, has = _doubled(kept), has * 2
+            merged[cls] = _added(kept, merged.get(cls))
+        return long[~shorter], _combined(merged)
 
 
 def power_of_two(ns: float) -> int:
@@ -86,7 +104,7 @@ def pyramid(spans: Spans) -> Pyramid:
     """All levels of a lane, in time linear in its spans."""
     reach = _reach(spans.end)
     if len(spans) < _ENOUGH:
-        return Pyramid(spans, reach, ())
+        return Pyramid(spans, reach, (), {})
     extent = int(reach[-1] - spans.start[0])
     unit = power_of_two(_SPANS_A_CELL * extent / len(spans))
     length = spans.end - spans.start
@@ -97,11 +115,11 @@ def pyramid(spans: Spans) -> Pyramid:
         cells = _combined(by_class)
         levels.append(Level(unit, long, _reach(spans.end[long]), cells))
         if len(long) + len(cells.cell) < _ENOUGH or unit > extent:
-            return Pyramid(spans, reach, tuple(levels))
+            return Pyramid(spans, reach, tuple(levels), by_class)
         unit *= 2
         shorter = length[long] < unit
         fallen = _by_class(spans, long[shorter], unit)
-        by_class = {c: _added(_doubled(by_class.get(c)), fallen.get(c)) for c in by_class.keys() | fallen.keys()}
+        by_class = {c: _added(_doubled(by_class[c]) if c in by_class else None, fallen.get(c)) for c in by_class.keys() | fallen.keys()}
         long = long[~shorter]
 
 
@@ -119,31 +137,12 @@ def _cut(level: Level, spans: Spans, begin: int, end: int) -> tuple[Ints, Cells]
     low = np.searchsorted(level.reach, begin, "right")
     high = np.searchsorted(spans.start[level.long], end)
     long = level.long[low : max(high, low)]
-    cells, unit = level.cells, level.unit
-    first, last = np.searchsorted(cells.cell, begin // unit), np.searchsorted(cells.cell, -(-end // unit))
-    part = slice(first, last)
-    return long[spans.end[long] > begin], Cells(cells.cell[part], cells.busy[part], cells.count[part], cells.cls[part])
+    return long[spans.end[long] > begin], _between(level.cells, begin, end, level.unit)
 
 
-def _coarser(window: tuple[Ints, Cells], spans: Spans, has: int, unit: int) -> tuple[Ints, Cells]:
-    """A window cut from the last level, brought to a unit above it."""
-    long, cells = window
-    by_class = {int(c): _only(cells, c) for c in np.unique(cells.cls)}
-    while has < unit:
-        by_class, has = {c: _doubled(part) for c, part in by_class.items()}, has * 2
-    shorter = spans.end[long] - spans.start[long] < unit
-    fallen = _by_class(spans, long[shorter], unit)
-    merged = {c: _added(by_class.get(c), fallen.get(c)) for c in by_class.keys() | fallen.keys()}
-    return long[~shorter], _combined(merged)
-
-
-def _only(cells: Cells, cls: int) -> Cells:
-    here = cells.cls == cls
-    return Cells(cells.cell[here], cells.busy[here], cells.count[here], cells.cls[here])
-
-
-def _cells_of(spans: Spans, positions: Ints, unit: int) -> Cells:
-    return _combined(_by_class(spans, positions, unit))
+def _between(cells: Cells, begin: int, end: int, unit: int) -> Cells:
+    part = slice(*np.searchsorted(cells.cell, [begin // unit, -(-end // unit)]))
+    return Cells(cells.cell[part], cells.busy[part], cells.count[part], cells.cls[part])
 
 
 def _by_class(spans: Spans, positions: Ints, unit: int) -> dict[int, Cells]:
@@ -179,19 +178,20 @@ def _heads(sorted_values: Ints) -> Ints:
     return np.flatnonzero(np.concatenate([[True], sorted_values[1:] != sorted_values[:-1]]))
 
 
-def _doubled(cells: Cells | None) -> Cells | None:
+def _doubled(cells: Cells) -> Cells:
     """The cells of twice the unit."""
-    if cells is None:
-        return None
     cell = cells.cell >> 1
+    if not len(cell):
+        return cells
     heads = _heads(cell)
     return Cells(cell[heads], np.add.reduceat(cells.busy, heads), np.add.reduceat(cells.count, heads), cells.cls[heads])
 
 
 def _added(one: Cells | None, other: Cells | None) -> Cells:
+    """Cells of one class from two places, of which one may be missing."""
     parts = [part for part in (one, other) if part is not None]
-    if len(parts) == 1:
-        return parts[0]
+    if len(parts) == 1 or not all(len(part.cell) for part in parts):
+        return max(parts, key=lambda part: len(part.cell))
     joined = [np.concatenate([getattr(part, name) for part in parts]) for name in ("cell", "busy", "count")]
     return _summed(joined[0], joined[1], joined[2], int(parts[0].cls[0]))
 

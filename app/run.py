@@ -3,13 +3,11 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any
 
-import pandas as pd
-
+from c3prof.app.samples import Lookup, sample_lookup
 from c3prof.app.timeline import Timeline
 from c3prof.errors import C3profError
 from c3prof.table import Report
@@ -19,9 +17,6 @@ Progress = Callable[[str, float], None]
 """Told what is being done and which share of it is done, 0-1."""
 
 Load = Callable[[Sequence[str], Progress], Trace]
-Samples = Callable[[Trace, Mapping[str, Any]], pd.DataFrame]
-"""The samples behind a row of the table slowdown: duration_ns, shared_ns and clean of each."""
-
 Analyze = Callable[[Trace, Progress], tuple[Trace, Report]]
 """Gives the report and the Trace on one clock, which the timeline shows."""
 
@@ -39,7 +34,7 @@ class Run:
     trace: Trace | None = None
     timeline: Timeline | None = None
     report: Report | None = None
-    samples: Samples | None = None
+    samples: Lookup | None = None
     error: str = ""
     doing: str = "waiting"
     share: float = 0.0
@@ -81,6 +76,7 @@ class Run:
             self._tell("drawing the timeline", 0.0)
             spans = max(sum(len(getattr(aligned, name)) for name in ("activities", "launches", "ops", "annotations")), 1)
             self.timeline = Timeline.of(aligned, lambda n: self._tell("drawing the timeline", n / spans))
+            self.samples = sample_lookup(aligned)
             self.trace, self.report = aligned, report
         except C3profError as error:
             self.error = str(error)
@@ -106,8 +102,11 @@ def loaded(paths: Sequence[str], progress: Progress) -> Trace:
 
 
 def analyzed(trace: Trace, progress: Progress) -> tuple[Trace, Report]:
-    """The report of a Trace and the Trace itself."""
+    """The Trace on one clock, where its ranks' clocks could be tied together, and its report."""
     from c3prof.analysis import analyze  # noqa: PLC0415 - as above
+    from c3prof.analysis.clock import aligned  # noqa: PLC0415 - as above
 
     progress("analyzing", 0.0)
-    return trace, analyze(trace)
+    report = analyze(trace)
+    clocks = report.get("clocks")
+    return (aligned(trace, clocks) if clocks is not None and len(clocks) else trace), report

@@ -53,11 +53,11 @@ def _place(frame: Any, signature: str) -> int:
 
 def samples(run: Run, row: Mapping[str, Any]) -> Component:
     """The samples of a row of the table as a scatter with the fitted curve, or why there are none."""
-    if run.trace is None or run.samples is None:
+    if run.samples is None:
         return missing("the samples of a row need the trace, and only the report is at hand")
     note = html.P(f"Note: {row['note']}", className="muted") if row.get("note") else None
     title = html.P([html.B(str(row.get("kernel"))), f" beside {row.get('co_runner')}, rank {row.get('rank')}"], className="sample-title")
-    figure = slowdown_samples(run.samples(run.trace, row), row)
+    figure = slowdown_samples(run.samples(row), row)
     return html.Div([title, graph(figure, "this row has no samples", label="Duration against overlap fraction"), note])
 
 

@@ -47,7 +47,8 @@
       this.ranks.value = this.state.ranks;
       this.fillSteps(); this.fillLanes(); this.choose(); this.listen(); this.legend();
       if (!this.all.length) this.say("The trace holds no activity, operator or collective that could be drawn.");
-      new ResizeObserver(() => this.resize()).observe(this.canvas.parentElement);
+      new ResizeObserver(() => { if (Math.abs(this.canvas.parentElement.getBoundingClientRect().width - this.width) > 1) this.resize(); }).observe(this.canvas.parentElement);
+      window.addEventListener("resize", () => { if (this.root.isConnected) this.resize(); });
       if (this.pending) this.open(this.pending[0], this.pending[1], false);
     }
 

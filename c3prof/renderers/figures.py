@@ -157,14 +157,20 @@ def run_bar(report: Report) -> Figure | None:
     )
 
 
-def exposed_by_cause(report: Report) -> Figure | None:
-    """Exposed time by cause, split by kind of collective."""
+def exposed_rows(report: Report) -> pd.DataFrame:
+    """The rows of the table exposed that name collective and cause together, with text in both."""
     frame = rows_of(report, "exposed")
     if not len(frame):
+        return frame
+    frame = frame[frame["by"].astype(str) == "combination"]
+    return frame.assign(**{name: frame[name].astype(object).fillna("unknown").astype(str) for name in ("cause", "collective")})
+
+
+def exposed_by_cause(report: Report) -> Figure | None:
+    """Exposed time by cause, split by kind of collective."""
+    frame = exposed_rows(report)
+    if not len(frame):
         return None
-    frame = frame.assign(cause=frame["cause"].astype(str), collective=frame["collective"].astype(object).fillna("unknown").astype(str))
-    if "by" in frame and frame["by"].astype(str).nunique() > 1:
-        frame = frame[frame["by"].astype(str) == frame["by"].astype(str).iloc[0]]
     sums = frame.groupby(["cause", "collective"])["exposed_ns"].sum().unstack(fill_value=0) / NS_PER_MS
     order = sums.sum(axis=1).sort_values().index
     data = [
@@ -185,26 +191,29 @@ def exposed_by_cause(report: Report) -> Figure | None:
 def kernel_times(report: Report, top: int = 15) -> Figure | None:
     """The kernels that take most time, coloured by class."""
     frame = rows_of(report, "kernels")
-    time = next((name for name in ("time_ns", "total_ns", "busy_ns", "duration_ns") if name in frame), None)
-    if not len(frame) or time is None or "kernel" not in frame:
+    named = frame[frame["by"].astype(str) == "kernel"] if len(frame) else frame
+    if not len(named):
         return None
-    named = frame[frame["kernel"].notna() & (frame["kernel"].astype(str) != "")]
     keys = [named["kernel"].astype(str), named["kernel_class"].astype(object).fillna("other").astype(str)]
-    sums = (named.groupby(keys)[time].sum() / NS_PER_MS).sort_values().iloc[-top:]
+    sums = (numbers(named, "total_ns").groupby(keys).sum() / NS_PER_MS).sort_values().iloc[-top:]
     names = [plain(kernel, 46) for kernel, _ in sums.index]
-    data = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "y": list(range(len(sums))),
-            "x": sums.round(4).tolist(),
-            "customdata": [[plain(kernel, 160), plain(cls)] for kernel, cls in sums.index],
-            "hovertemplate": "%{customdata[0]}<br>%{customdata[1]}: %{x:.4~g} ms<extra></extra>",
-            "marker": {"color": [colour(cls) for _, cls in sums.index]},
-        }
-    ]
+    classes = [str(cls) for _, cls in sums.index]
+    data = [_kernel_bars(sums, [place for place, one in enumerate(classes) if one == cls], cls) for cls in dict.fromkeys(classes[::-1])]
     ticks = {"tickvals": list(range(len(sums))), "ticktext": names, "showgrid": False}
-    return figure(data, "ms, all ranks", height=110 + 24 * len(sums), yaxis=ticks, showlegend=False)
+    return figure(data, "ms, all ranks", height=150 + 24 * len(sums), yaxis=ticks, barmode="overlay", showlegend=True)
+
+
+def _kernel_bars(sums: "pd.Series[float]", places: list[int], cls: str) -> dict[str, Any]:
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "name": plain(cls),
+        "y": places,
+        "x": sums.iloc[places].round(4).tolist(),
+        "customdata": [plain(sums.index[place][0], 160) for place in places],
+        "hovertemplate": "%{customdata}<br>" + plain(cls).replace("%", "") + ": %{x:.4~g} ms<extra></extra>",
+        "marker": {"color": colour(cls)},
+    }
 
 
 def heat_map(values: pd.DataFrame, x: str, y: str, unit: str, *, scale: Any = "Cividis", height: int = 0) -> Figure:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from c3prof.analysis.headline import headline
-from c3prof.renderers.figures import numbers, rows_of
+from c3prof.renderers.figures import exposed_rows, numbers, rows_of
 from c3prof.renderers.figures_slowdown import run_rows
 from c3prof.table import Report
 from c3prof.units import text_of_ratio, text_of_time
@@ -44,13 +44,10 @@ def findings(report: Report, top: int = 3) -> list[Finding]:
 
 def _exposed(report: Report) -> Iterator[Finding]:
     """Exposed time of the collective and cause that cost most."""
-    frame = rows_of(report, "exposed")
+    frame = exposed_rows(report)
     if not len(frame):
         return
-    keys = [frame["collective"].astype(object).fillna("communication").astype(str), frame["cause"].astype(object).fillna("unknown").astype(str)]
-    sums = numbers(frame, "exposed_ns").groupby(keys).sum()
-    if not len(sums):
-        return
+    sums = numbers(frame, "exposed_ns").groupby([frame["collective"], frame["cause"]]).sum()
     (kind, cause), cost = sums.idxmax(), float(sums.max())
     yield Finding(f"{text_of_time(cost)} of {kind} is exposed: {_CAUSES.get(cause, cause)}.", cost, "/timeline", {"finding": "exposed"})
 
