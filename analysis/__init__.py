@@ -14,6 +14,8 @@ from typing import Literal
 
 import pandas as pd
 
+from c3prof.analysis import causes, ranks
+from c3prof.analysis.calibration import CALIBRATION, calibration
 from c3prof.analysis.exposed import SCHEMAS as EXPOSED
 from c3prof.analysis.exposed import exposed
 from c3prof.analysis.idle import IDLE, idle
@@ -22,6 +24,7 @@ from c3prof.analysis.overlap import SCHEMAS as OVERLAP
 from c3prof.analysis.overlap import overlap
 from c3prof.analysis.overlap_subsets import SCHEMAS as OVERLAP_SUBSETS
 from c3prof.analysis.overlap_subsets import overlap_subsets
+from c3prof.analysis.recorded import OVERHEAD, STEP_TIMES, WAITS, overhead, step_times, waits
 from c3prof.analysis.settings import Settings
 from c3prof.errors import WrongSettings
 from c3prof.run import selection
@@ -63,6 +66,12 @@ ANALYSES: tuple[Analysis, ...] = (
     Analysis(EXPOSED, exposed),
     Analysis((KERNELS,), kernel_time),
     Analysis((IDLE,), idle),
+    Analysis((STEP_TIMES,), step_times),
+    Analysis((WAITS,), waits),
+    Analysis((OVERHEAD,), overhead),
+    Analysis((CALIBRATION,), calibration, scope="run"),
+    Analysis(ranks.SCHEMAS, ranks.across_ranks, scope="run", needs=ranks.NEEDS),
+    Analysis(causes.SCHEMAS, causes.causes, scope="run", needs=causes.NEEDS),
 )
 
 

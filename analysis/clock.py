@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from c3prof.analysis.clock_fit import Ends, Lines, common_clock
+from c3prof.analysis.clock_fit import STANDARD_ERRORS, Ends, Lines, common_clock
 from c3prof.matching import Matches, ProcessGroups
 from c3prof.table import Column, Schema, Table
 from c3prof.trace import NONE, Trace
@@ -19,9 +19,6 @@ from c3prof.units import NS_PER_MS
 
 SYNCHRONIZING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")
 """Collectives that no rank leaves before the last one came, so that they end everywhere at once."""
-
-STANDARD_ERRORS = 4.0
-"""How many of them the bound spans: 64 ranks are within theirs together in more than 99 of 100 runs."""
 
 CLOCKS = Schema(
     "clocks",
@@ -47,7 +44,7 @@ def clocks(trace: Trace, groups: ProcessGroups, matches: Matches) -> Table:
 
     A rank's line offset + drift · (t − middle) minimizes the distance of its ends from the median end of each operation.
     bound_ns = 4 standard errors at its farthest record + the timer's tick; of a drift too small to be told from 0,
-    and of one unknown (20 ppm), what it may have moved since the nearest common end is added.
+    and of one unknown (50 ppm), what it may have moved since the nearest common end is added.
     """
     numbers = np.array(trace.rank_numbers, np.int64)
     frame = trace.collectives
@@ -91,13 +88,14 @@ def aligned(trace: Trace, clocks: Table) -> Trace:
             time = frame[column].to_numpy()
             lag = time - origin - offset[code]
             shifted = time - offset[code] - np.rint(lag * (drift / (1 + drift))[code]).astype(np.int64)
-            result[column] = np.where(time == NONE, NONE, shifted) if column == "launch_end_ns" else shifted
+            result[column] = np.where(time == NONE, NONE, shifted) if column in _MAY_LACK else shifted
         return frame.assign(**result)
 
     return replace(trace, **{name: moved(getattr(trace, name)) for name in _TIMED})
 
 
-_TIMES = ("start_ns", "end_ns", "launch_end_ns", "at_ns")
+_TIMES = ("start_ns", "end_ns", "at_ns", "launch_end_ns", "wait_start_ns")
+_MAY_LACK = ("launch_end_ns", "wait_start_ns")
 _TIMED = ("activities", "launches", "ops", "annotations", "device_annotations", "collectives", "steps", "counters")
 
 
@@ -156,7 +154,7 @@ def _distance(lines: Lines, ends: Ends, trace: Trace, numbers: Codes, origin: in
     np.maximum.at(last, ends.rank, ends.end)
     seen = np.isfinite(first)
     distance = np.zeros(len(numbers))
-    distance[seen] = np.maximum(np.maximum(first - low, high - last)[seen], 0.0)
+    distance[seen] = np.maximum(np.maximum(first[seen] - low[seen], high[seen] - last[seen]), 0.0)
     by = np.lexsort((ends.end, ends.rank))
     gaps = np.diff(ends.end[by])
     same = ends.rank[by][1:] == ends.rank[by][:-1]

@@ -12,8 +12,11 @@ Mask = npt.NDArray[np.bool_]
 SIGNIFICANT = 5.0
 """Standard errors that a drift must exceed to be believed."""
 
-UNKNOWN_DRIFT = 20e-6
-"""What a quartz clock may drift, where too few common ends show it."""
+PLAUSIBLE_DRIFT = 50e-6
+"""What a clock of a computer may drift, where the common ends do not show it."""
+
+STANDARD_ERRORS = 4.0
+"""How many of them a bound spans: 64 ranks are within theirs together in more than 99 of 100 runs."""
 
 _FEW = 6
 """Fewer ends than this show no drift."""
@@ -177,7 +180,8 @@ def _least_squares(rank: Codes, true: Floats, distance: Floats, ranks: int, scat
     fitted = (n >= _FEW) & np.isfinite(slope_error)
     believed = fitted & (np.abs(slope) > SIGNIFICANT * slope_error)
     drift = np.where(n > 0, np.where(believed, slope, 0.0), np.nan)
-    drift_error = np.where(fitted, slope_error * np.where(believed, 1.0, SIGNIFICANT / 4.0), UNKNOWN_DRIFT / 4.0)
+    unseen = np.fmin(SIGNIFICANT * slope_error, PLAUSIBLE_DRIFT) / STANDARD_ERRORS
+    drift_error = np.where(believed, slope_error, np.where(fitted, unseen, PLAUSIBLE_DRIFT / STANDARD_ERRORS))
     reach = np.zeros(ranks)
     np.maximum.at(reach, rank, np.abs(x))
     alone = np.where(n >= 3, 0.0, np.abs(y).max(initial=0.0))

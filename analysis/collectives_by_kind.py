@@ -33,8 +33,9 @@ COLLECTIVES_BY_KIND = Schema(
         Column("excess_ns", "float64", "ns", "transfer_ns − alone_ns: what running beside compute costs the communication"),
         Column("hidden_ns", "float64", "ns", "sum of hidden_ns; null when unknown"),
         Column("exposed_ns", "float64", "ns", "sum of exposed_ns; null when unknown"),
-        Column("algbw_gb_s", "float64", "GB/s", "median over records that are no lower bounds"),
-        Column("busbw_gb_s", "float64", "GB/s", "median over records that are no lower bounds"),
+        Column("algbw_gb_s", "float64", "GB/s", "median over records; over those that are no lower bounds, if there are any"),
+        Column("busbw_gb_s", "float64", "GB/s", "the same"),
+        Column("lower_bound", "bool", "", "all records are lower bounds, so the bandwidths are at least these"),
     ),
 )
 
@@ -63,7 +64,10 @@ def collectives_by_kind(run: Joined, split: Waits, groups: Table, ledger: Table)
     complete = np.bincount(key[parted & ~told], minlength=n) == 0
     alone_sum = np.where(complete, total(alone, told), np.nan)
     everywhere = np.ones(len(frame), bool)
-    speed = np.isfinite(frame["algbw_gb_s"].to_numpy()) & ~frame["lower_bound"].to_numpy()
+    speed = np.isfinite(frame["algbw_gb_s"].to_numpy())
+    sure = speed & ~frame["lower_bound"].to_numpy()
+    bounded = np.bincount(key[sure], minlength=n) == 0
+    speed = np.where(bounded[key], speed, sure)
     code = (found // (len(kinds) + 1)).astype(np.int64)
     about = groups.frame.iloc[code]
     data = {
@@ -82,6 +86,7 @@ def collectives_by_kind(run: Joined, split: Waits, groups: Table, ledger: Table)
         "hidden_ns": total(frame["hidden_ns"].to_numpy(), everywhere),
         "exposed_ns": total(frame["exposed_ns"].to_numpy(), everywhere),
         **{name: medians(key[speed], frame[name].to_numpy()[speed], n) for name in ("algbw_gb_s", "busbw_gb_s")},
+        "lower_bound": bounded & (np.bincount(key[speed], minlength=n) > 0),
     }
     rows = pd.DataFrame(data).sort_values("duration_ns", ascending=False, kind="stable", ignore_index=True)
     return Table.of(COLLECTIVES_BY_KIND, rows)

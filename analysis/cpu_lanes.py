@@ -22,7 +22,9 @@ def work(trace: Trace) -> pd.DataFrame:
     On a CPU lane `device` is CPU_DEVICE, `stream` the number of the thread in the trace (-1 for communication), and a
     row of class compute is a piece of the operator `op` in which no operator inside it was open.
     """
-    return trace.activities if len(trace.activities) else cpu_activities(trace)
+    if len(trace.activities) or not len(trace.ops):
+        return trace.activities  # without operators nobody knows what computed while the host saw a collective run
+    return cpu_activities(trace)
 
 
 def cpu_activities(trace: Trace) -> pd.DataFrame:
@@ -120,7 +122,7 @@ def _inside(notes: pd.DataFrame, note: Int64s, ops: pd.DataFrame, op: Int64s) ->
     begun, ended = notes["start_ns"].to_numpy()[note], notes["end_ns"].to_numpy()[note]
     start, end = ops["start_ns"].to_numpy()[op], ops["end_ns"].to_numpy()[op]
     served = notes["name"].astype(object).str.match(_ON_RUNLOOP).to_numpy(dtype=bool)[note]
-    return (note >= 0) & ~served & ((begun > start) | ((begun == start) & (ended < end)))
+    return np.asarray((note >= 0) & ~served & ((begun > start) | ((begun == start) & (ended < end))), bool)
 
 
 def _in_communication(trace: Trace, op: Int64s) -> npt.NDArray[np.bool_]:

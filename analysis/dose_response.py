@@ -71,6 +71,6 @@ def _error(sides: Sides, apart: FloatArray, rate: FloatArray, tick_ns: float, co
     )
     slopes = -ratio(mean_xy - mean_x * mean_y, mean_xx - mean_x**2)
     n = np.where(by_step, steps, over.sizes)
-    resampled = np.nanvar(np.where(np.isnan(slopes), rate[:, None], slopes), axis=1) * ratio(n, n - 2)
+    resampled = np.where(np.isnan(slopes), np.nan_to_num(rate)[:, None], slopes).var(axis=1) * ratio(n, n - 2)
     timer = ratio(tick_ns**2 / 3, over.sums(x**2))
     return np.sqrt(np.maximum(resampled, timer)), np.maximum(n - 2.0, 1.0)

@@ -5,8 +5,10 @@ again from `_exposed_pieces`, `_launchers` and the last arrivals.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from c3prof.analysis.cpu_lanes import work
@@ -66,11 +68,12 @@ def attributed(pieces: pd.DataFrame, collectives: pd.DataFrame, by_whom: pd.Data
     smallest int64 where it is not known. What lies before it gets the cause `wait`; a piece that holds the instant is
     cut there, by integer division, so that the sums stay.
     """
-    row = collective_rows(pieces, collectives)
-    if last_arrival_ns is not None and len(row):
-        pieces, row = _cut_at(pieces, row, np.where(row >= 0, np.asarray(last_arrival_ns)[row], np.iinfo(np.int64).min))
-    columns = _attributes(pieces, row, collectives, by_whom)
-    rows = joined([_block(by, names, pieces, columns) for by, names in BLOCKS.items()], EXPOSED)
+    shares, devices = _shares(pieces, collectives)
+    if last_arrival_ns is not None:
+        shares = _cut_at(shares, np.append(np.asarray(last_arrival_ns, np.int64), _NEVER)[shares["row"]])
+    sums = shares.groupby(_KEYS, sort=False)["exposed_ns"].sum().reset_index()
+    columns = _attributes(sums, devices, collectives, by_whom)
+    rows = joined([_block(by, names, columns) for by, names in BLOCKS.items()], EXPOSED)
     if rows is None:
         return Table.of(EXPOSED)
     place = {by: number for number, by in enumerate(BLOCKS)}
@@ -78,14 +81,8 @@ def attributed(pieces: pd.DataFrame, collectives: pd.DataFrame, by_whom: pd.Data
     return Table.of(EXPOSED, rows.sort_values(["rank", "_device", "_place"], kind="stable")[EXPOSED.names])
 
 
-def _block(by: str, names: tuple[str, ...], pieces: pd.DataFrame, columns: Mapping[str, pd.Series]) -> pd.DataFrame:
-    """The rows of one value of `by`, largest first."""
-    values = {name: columns["annotation" if by == "annotation" else name] for name in names}
-    frame = pd.DataFrame({"rank": pieces["rank"], "device": pieces["device"], **values, "exposed_ns": pieces["exposed_ns"]})
-    sums = frame.groupby(["rank", "device", *names], sort=False, dropna=False, as_index=False)["exposed_ns"].sum()
-    sums = sums.sort_values("exposed_ns", ascending=False, kind="stable", ignore_index=True)
-    absent = pd.Series([None] * len(sums), dtype=object)
-    return sums.assign(by=by, **{name: absent for name in ("collective", "group", "step", "op", "cause") if name not in names})
+_KEYS = ["rank", "device", "row", "step", "cause"]
+_NEVER = np.iinfo(np.int64).min
 
 
 def collective_rows(pieces: pd.DataFrame, collectives: pd.DataFrame) -> Int64s:
@@ -95,26 +92,59 @@ def collective_rows(pieces: pd.DataFrame, collectives: pd.DataFrame) -> Int64s:
     return np.where(own >= 0, first + own, NONE)
 
 
-def _attributes(pieces: pd.DataFrame, row: Int64s, collectives: pd.DataFrame, by_whom: pd.DataFrame) -> dict[str, pd.Series]:
+def _shares(pieces: pd.DataFrame, collectives: pd.DataFrame) -> tuple[pd.DataFrame, npt.NDArray[Any]]:
+    """The pieces as numbers: device and cause by code, row in collectives (-1 none); and the device of each code."""
+    device, devices = pd.factorize(pieces["device"].to_numpy(dtype=object))
+    columns = {name: pieces[name].to_numpy() for name in ("rank", "step", "start_ns", "end_ns", "exposed_ns")}
+    cause = pd.Categorical(pieces["cause"].astype(object), categories=CAUSES).codes
+    return pd.DataFrame({**columns, "device": device, "cause": cause, "row": collective_rows(pieces, collectives)}), devices
+
+
+def _cut_at(shares: pd.DataFrame, instant: Int64s) -> pd.DataFrame:
+    """The shares with what lies before the instant beside each as waiting."""
+    start, end, share = (shares[column].to_numpy() for column in ("start_ns", "end_ns", "exposed_ns"))
+    waited = np.clip(instant, start, end) - start
+    before = np.where(waited == end - start, share, 0)
+    partly = np.flatnonzero((waited > 0) & (waited < end - start))
+    for i in partly.tolist():  # at most one a collective and instant; Python's integers, since the product may exceed 64 bits
+        before[i] = int(share[i]) * int(waited[i]) // int(end[i] - start[i])
+    waits = shares.assign(exposed_ns=before, cause=CAUSES.index(WAIT)).loc[waited > 0]
+    rest = shares.assign(exposed_ns=share - before).loc[waited < end - start]
+    split: pd.DataFrame = pd.concat([waits, rest], ignore_index=True)
+    return split
+
+
+def _attributes(sums: pd.DataFrame, devices: npt.NDArray[Any], collectives: pd.DataFrame, by_whom: pd.DataFrame) -> pd.DataFrame:
+    """The sums with words for their keys."""
+    row = sums["row"].to_numpy()
+
     def of(frame: pd.DataFrame, column: str) -> pd.Series:
         values = texts(frame[column].iloc[np.maximum(row, 0)].array, row < 0) if len(frame) else np.full(len(row), None, object)
-        return pd.Series(values, index=pieces.index, dtype=object)
+        return pd.Series(values, dtype=object)
 
-    in_step = pieces["step"] != NONE
-    return {
-        "collective": of(collectives, "collective").fillna(UNKNOWN),
-        "group": of(collectives, "group"),
-        "op": of(by_whom, "op"),
-        "annotation": of(by_whom, "annotation"),
-        "step": pieces["step"].astype(object).where(in_step, OUTSIDE if in_step.any() else None),
-        "cause": pieces["cause"].astype(object),
-    }
+    step = sums["step"].to_numpy()
+    outside = OUTSIDE if (step != NONE).any() else None
+    return pd.DataFrame(
+        {
+            "rank": sums["rank"],
+            "device": pd.Series(devices[sums["device"]], dtype=object),
+            "collective": of(collectives, "collective").fillna(UNKNOWN),
+            "group": of(collectives, "group"),
+            "step": pd.Series([outside if number == NONE else number for number in step.tolist()], dtype=object),
+            "op": of(by_whom, "op"),
+            "annotation": of(by_whom, "annotation"),
+            "cause": pd.Series(np.array(CAUSES, object)[sums["cause"]], dtype=object),
+            "exposed_ns": sums["exposed_ns"],
+        }
+    )
 
 
-def _cut_at(pieces: pd.DataFrame, row: Int64s, instant: Int64s) -> tuple[pd.DataFrame, Int64s]:
-    start, end, share = (pieces[column].to_numpy() for column in ("start_ns", "end_ns", "exposed_ns"))
-    waited = np.clip(instant, start, end) - start
-    before = share * waited // np.maximum(end - start, 1)
-    waits = pieces.assign(end_ns=start + waited, exposed_ns=before, cause=WAIT)[waited > 0]
-    rest = pieces.assign(start_ns=start + waited, exposed_ns=share - before, cause=pieces["cause"].astype(object))[start + waited < end]
-    return pd.concat([waits, rest]), np.concatenate([row[waited > 0], row[start + waited < end]])
+def _block(by: str, names: tuple[str, ...], columns: pd.DataFrame) -> pd.DataFrame:
+    """The rows of one value of `by`, largest first."""
+    source = {name: "annotation" if by == "annotation" else name for name in names}
+    keys = ["rank", "device", *source.values()]
+    sums = columns.groupby(keys, sort=False, dropna=False)["exposed_ns"].sum().reset_index()
+    sums = sums.sort_values("exposed_ns", ascending=False, kind="stable", ignore_index=True)
+    sums = sums.rename(columns={found: name for name, found in source.items()})
+    absent = pd.Series([None] * len(sums), dtype=object)
+    return sums.assign(by=by, **{name: absent for name in ("collective", "group", "step", "op", "cause") if name not in names})

@@ -4,7 +4,6 @@ The exposed instants Q - P are cut into elementary intervals at every boundary; 
 run in it, and has one cause.
 """
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -122,7 +121,7 @@ def _next_compute(lane: Lane, when: Enqueued, instants: Int64s) -> _Next:
     return _Next(exists, exists & when.known[row], when.time_ns[row], when.thread[row])
 
 
-def _causes(lane: Lane, when: Enqueued, span: tuple[Int64s, Int64s], waiting: Mapping[int, Spans]) -> npt.NDArray[Any]:
+def _causes(lane: Lane, when: Enqueued, span: tuple[Int64s, Int64s], waiting: dict[int, Spans]) -> npt.NDArray[Any]:
     """Cause of each elementary interval but late-launch and wait, which belong to collectives."""
     starts, ends = span
     after = _next_compute(lane, when, ends)

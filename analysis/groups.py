@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ PROCESS_GROUPS = Schema(
         Column("group", "object", "", "name, with the members where one name means several groups; null when not recorded"),
         Column("group_desc", "object", "", "description that the program gave it"),
         Column("dimension", "object", "", "dp, tp, pp, ep, cp, or world; null unknown"),
-        Column("dimension_evidence", "object", "", "what the dimension rests on: file, description, name, size and stride"),
+        Column("dimension_evidence", "object", "", "what the dimension rests on: file, description, name, kinds, size and stride"),
         Column("group_size", "object", "", "ranks in the group, null unknown"),
         Column("members", "object", "", "member ranks; cut at 30 by the recorder"),
         Column("link", "object", "", "intra-node or inter-node, by the hosts of the recorded ranks; null unknown"),
@@ -108,10 +109,10 @@ def _by_shape(
     evidence = "size and stride"
     if size < 2 or len(members) < 2:
         return None, None
+    if kinds <= {"send", "recv", "send_recv"}:
+        return "pp", "kinds"
     if size == world:
         return ("dp" if alone else "world"), evidence
-    if kinds <= {"send", "recv", "send_recv"}:
-        return "pp", evidence
     if kinds == {"all_to_all"}:
         return "ep", evidence
     return ("tp" if int(np.diff(members).min()) == 1 else "dp"), evidence
@@ -120,8 +121,9 @@ def _by_shape(
 def _recorded_ranks(run: Joined) -> list[npt.NDArray[np.int64]]:
     pairs = pd.DataFrame({"code": run.groups.code, "rank": run.trace.collectives["rank"].to_numpy()}).drop_duplicates()
     pairs = pairs.sort_values(["code", "rank"])
-    cuts = np.searchsorted(pairs["code"], np.arange(1, len(run.groups.table)))
-    return [part.astype(np.int64) for part in np.split(pairs["rank"].to_numpy(), cuts)]
+    cuts = np.searchsorted(pairs["code"], np.arange(len(run.groups.table) + 1))
+    ranks = pairs["rank"].to_numpy().astype(np.int64)
+    return [ranks[low:high] for low, high in pairwise(cuts)]
 
 
 def _first_text(column: pd.Series, code: npt.NDArray[np.int64], n: int) -> list[str | None]:

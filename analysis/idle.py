@@ -59,7 +59,7 @@ def idle(trace: Trace, _: Mapping[str, Table], settings: Settings) -> tuple[Tabl
         found.append(placed(lane, _summed(causes, _device_gaps(lane), lane, None)))
         if lane.device != CPU_DEVICE:
             gaps = _stream_gaps(lane)
-            for stream in np.unique(gaps.stream).tolist():
+            for stream in intervals.distinct(gaps.stream).tolist():
                 chosen = gaps.stream == stream
                 found.append(placed(lane, _summed(causes, _Gaps(*(values[chosen] for values in gaps)), lane, stream)))
     return (Table.of(IDLE, joined(found, IDLE)),)
@@ -76,12 +76,13 @@ def _device_gaps(lane: Lane) -> _Gaps:
 
 def _stream_gaps(lane: Lane) -> _Gaps:
     start, end, stream = (lane.rows[column].to_numpy() for column in ("start_ns", "end_ns", "stream"))
-    streams, code = np.unique(stream, return_inverse=True)
+    streams = intervals.distinct(stream)
+    code = np.searchsorted(streams, stream)
     key, starts, ends = intervals.union_by(code, start, end)
     same = key[1:] == key[:-1]
     low, high, of = ends[:-1][same], starts[1:][same], key[1:][same]
     # Rows are sorted by (stream, start): give that pair one number to find the activity that opens after the gap.
-    rank_of = np.unique(start)
+    rank_of = intervals.distinct(start)
     real = np.flatnonzero(start < end)
     place = code[real] * np.int64(len(rank_of)) + np.searchsorted(rank_of, start[real])
     after = real[np.searchsorted(place, of * np.int64(len(rank_of)) + np.searchsorted(rank_of, high))]
@@ -119,7 +120,7 @@ def _summed(causes: _Causes, gaps: _Gaps, lane: Lane, stream: int | None) -> pd.
     parts = _parts(causes, low[asked], high[asked], gaps.after[row[asked]])
     if lane.device == CPU_DEVICE:
         parts = {cause: np.zeros_like(low[asked]) for cause in CAUSES} | {"unknown": (high - low)[asked]}
-    counts = {cause: len(np.unique(row[asked][values > 0])) for cause, values in parts.items()}
+    counts = {cause: len(intervals.distinct(row[asked][values > 0])) for cause, values in parts.items()}
     rows = [(cause, counts[cause], int(values.sum())) for cause, values in parts.items() if counts[cause]]
     frame = pd.DataFrame(rows, columns=["cause", "gaps", "idle_ns"])
     return frame.assign(stream=pd.Series([stream] * len(frame), dtype=object))

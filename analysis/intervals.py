@@ -39,21 +39,29 @@ def union(starts: npt.ArrayLike, ends: npt.ArrayLike) -> Spans:
 
 
 def union_by(keys: npt.ArrayLike, starts: npt.ArrayLike, ends: npt.ArrayLike) -> tuple[Int64s, Int64s, Int64s]:
-    """The union of the spans of each key: (key, start, end) arrays, sorted by key and start. O(n log n)."""
+    """The union of the spans of each key: (key, start, end) arrays, sorted by key and start. O(n log n).
+
+    The keys' times are laid one behind the other on one axis, as many keys at once as 64 bits hold.
+    """
     keys, starts, ends = (np.asarray(values, np.int64) for values in (keys, starts, ends))
     real = starts < ends
     keys, starts, ends = keys[real], starts[real], ends[real]
     if not len(keys):
         return EMPTY.starts, EMPTY.starts, EMPTY.starts
-    # Rank of each end among (key, end): the running maximum of ranks never reaches back into an earlier key.
-    by_end = np.lexsort((ends, keys))
-    rank = np.empty(len(keys), np.int64)
-    rank[by_end] = np.arange(len(keys))
-    order = np.lexsort((starts, keys))
-    keys, starts, reached = keys[order], starts[order], ends[by_end][np.maximum.accumulate(rank[order])]
-    opens = (starts[1:] > reached[:-1]) | (keys[1:] != keys[:-1])
-    first, last = np.concatenate(([True], opens)), np.concatenate((opens, [True]))
-    return keys[first], starts[first], reached[last]
+    names = distinct(keys)
+    code = np.searchsorted(names, keys)
+    origin = int(starts.min())
+    stride = int(ends.max()) - origin + 2
+    at_once = max((1 << 62) // stride, 1)
+    found = []
+    for low in range(0, len(names), at_once):
+        some = (code >= low) & (code < low + at_once) if at_once < len(names) else slice(None)
+        lane = (code[some] - low) * stride
+        spans = union(starts[some] - origin + lane, ends[some] - origin + lane)
+        lane = spans.starts // stride
+        found.append((names[lane + low], spans.starts - lane * stride + origin, spans.ends - lane * stride + origin))
+    key, start, end = (np.concatenate(column) for column in zip(*found, strict=True))
+    return key, start, end
 
 
 def total(spans: Spans) -> int:
@@ -121,8 +129,7 @@ def shared_ns(starts: npt.ArrayLike, ends: npt.ArrayLike, spans: Spans) -> Int64
 def busy_per_bin(spans: Spans, edges: npt.ArrayLike) -> Int64s:
     """How much of the set lies in each bin [edges[i], edges[i+1]), ns; edges ascending, k edges give k-1 bins."""
     covered = covered_before(spans, edges)
-    bins: Int64s = covered[1:] - covered[:-1]
-    return bins
+    return np.asarray(covered[1:] - covered[:-1], np.int64)
 
 
 def at_least(depth: int, starts: npt.ArrayLike, ends: npt.ArrayLike) -> Spans:
@@ -143,7 +150,7 @@ def pieces(starts: npt.ArrayLike, ends: npt.ArrayLike, cuts: npt.ArrayLike) -> t
     Empty spans give nothing. O(n log k + pieces) for k cuts.
     """
     starts, ends = np.asarray(starts, np.int64), np.asarray(ends, np.int64)
-    cuts = np.unique(np.asarray(cuts, np.int64))
+    cuts = distinct(cuts)
     first = np.searchsorted(cuts, starts, side="right")
     inside = np.maximum(np.searchsorted(cuts, ends, side="left") - first, 0)
     counts = np.where(starts < ends, inside + 1, 0)
@@ -158,7 +165,14 @@ def pieces(starts: npt.ArrayLike, ends: npt.ArrayLike, cuts: npt.ArrayLike) -> t
     return row, low, high
 
 
+def distinct(values: npt.ArrayLike) -> Int64s:
+    """The values once each, ascending: what np.unique gives, by sorting, which is several times faster than its hashing."""
+    ordered = np.sort(np.asarray(values, np.int64))
+    return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if len(ordered) else ordered
+
+
 def _counted_from(first: Int64s, counts: Int64s) -> Int64s:
     """first[0], first[0]+1, … (counts[0] of them), first[1], …"""
     before = np.cumsum(counts) - counts
-    return np.arange(int(counts.sum()), dtype=np.int64) + np.repeat(np.asarray(first, np.int64) - before, counts)
+    offset: Int64s = np.repeat(np.asarray(first, np.int64) - before, counts)
+    return offset + np.arange(len(offset), dtype=np.int64)

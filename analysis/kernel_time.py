@@ -78,13 +78,14 @@ def _measured(lane: Lane, now: Busy, kernel_class: pd.Categorical) -> pd.DataFra
         }
     )
     inside = (frame["duration_ns"].to_numpy() > 0) | ((start == end) & intervals.contains(asked, start))
-    return frame[inside]
+    chosen: pd.DataFrame = frame.loc[inside]
+    return chosen
 
 
 def _grouped(lane: Lane, rows: pd.DataFrame, keys: tuple[str, ...]) -> pd.DataFrame:
     """A row a combination of keys, longest total first."""
     groups = rows.groupby(list(keys), observed=True, sort=True, dropna=False)
-    code = groups.ngroup().to_numpy()
+    code = np.asarray(groups.ngroup(), np.int64)
     n = int(code.max(initial=-1)) + 1
     first = np.unique(code, return_index=True)[1]
     total, overlapped = (summed(code, rows[column].to_numpy(), n) for column in ("duration_ns", "overlapped_ns"))
@@ -113,10 +114,14 @@ def _whole(code: Int64s, rows: pd.DataFrame) -> tuple[Int64s, Int64s]:
     return pairs[0], summed(of.ravel(), rows["duration_ns"].to_numpy(), pairs.shape[1])
 
 
+_BITS = 43  # code and duration in one number sort ten times faster than in two; 2**43 ns are 2.4 h
+_LONGEST = (1 << _BITS) - 1
+
+
 def _medians(code: Int64s, values: Int64s, n: int) -> npt.NDArray[np.float64]:
     """Median of the values of each code 0 … n-1."""
-    order = np.lexsort((values, code))
+    ordered = values[np.lexsort((values, code))] if n >= 1 << 20 else np.sort((code << _BITS) | np.minimum(values, _LONGEST)) & _LONGEST
     count = np.bincount(code, minlength=n)
     first = np.cumsum(count) - count
-    low, high = (values[order][first + at] for at in ((count - 1) // 2, count // 2))
+    low, high = (ordered[first + at] for at in ((count - 1) // 2, count // 2))
     return np.asarray((low + high) / 2, np.float64)

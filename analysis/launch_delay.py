@@ -35,7 +35,8 @@ def enqueued(lane: Lane, trace: Trace) -> Enqueued:
     if not len(launches):
         return Enqueued(np.zeros(len(rows), np.int64), np.zeros(len(rows), bool), np.full(len(rows), -1))
     at = np.maximum(launch, 0)
-    replays = launches["name"].astype(object).str.contains("GraphLaunch", regex=False).to_numpy(dtype=bool)
+    names = launches["name"].cat
+    replays = np.array([*("GraphLaunch" in str(name) for name in names.categories), False], bool)[names.codes.to_numpy()]
     known &= ~replays[at] & (rows["graph"].to_numpy() <= 0)
     thread = launches["thread"].cat.codes.to_numpy().astype(np.int64)[at]
     return Enqueued(launches["end_ns"].to_numpy()[at], known, np.where(known, thread, -1))
@@ -63,7 +64,7 @@ def blocked(trace: Trace, lane: Lane) -> dict[int, Spans]:
 def by_thread(calls: pd.DataFrame) -> dict[int, Spans]:
     """The instants in which each thread, by its code, is inside one of the calls."""
     code, start, end = intervals.union_by(calls["thread"].cat.codes.to_numpy(), calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy())
-    return {int(thread): Spans(start[code == thread], end[code == thread]) for thread in np.unique(code)}
+    return {int(thread): Spans(start[code == thread], end[code == thread]) for thread in intervals.distinct(code).tolist()}
 
 
 def inside(spans: dict[int, Spans], thread: Int64s, instants: Int64s) -> npt.NDArray[np.bool_]:

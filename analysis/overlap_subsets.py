@@ -98,7 +98,8 @@ def _of_collective(lane: Lane, trace: Trace, *columns: str) -> dict[str, npt.NDA
 
 def _by_stream(lane: Lane, hiding: Spans) -> pd.DataFrame:
     of = class_masks(lane.rows)
-    streams, code = np.unique(lane.rows["stream"].to_numpy(), return_inverse=True)
+    streams = intervals.distinct(lane.rows["stream"].to_numpy())
+    code = np.searchsorted(streams, lane.rows["stream"].to_numpy())
     other = {
         "compute_ns": _times(lane, hiding, *_chosen(of[COMPUTE] | of[FUSED], code), len(streams))[0],
         "copy_ns": _times(lane, hiding, *_chosen(of[COPY], code), len(streams))[0],
@@ -111,7 +112,7 @@ def _by_named(lane: Lane, hiding: Spans, names: Mapping[str, npt.NDArray[np.obje
     """A row for each combination of names among the communication of the lane, sorted, unnamed last."""
     comm = np.flatnonzero(class_masks(lane.rows)[COMM])
     grouped = pd.DataFrame({name: values[comm] for name, values in names.items()}).groupby(list(names), sort=True, dropna=False)
-    code = grouped.ngroup().to_numpy()
+    code = np.asarray(grouped.ngroup(), np.int64)
     first = np.unique(code, return_index=True)[1]
     rows = _subsets(lane, hiding, comm, code, len(first))
     return placed(lane, rows.assign(**{name: pd.Series(values[comm][first], dtype=object) for name, values in names.items()}))

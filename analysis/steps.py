@@ -60,8 +60,24 @@ def lanes(trace: Trace, work: pd.DataFrame, settings: Settings) -> Iterator[Lane
         run = int(rows["start_ns"].min()), int(rows["end_ns"].max())
         steps = step_windows(rows) if device[low] != CPU_DEVICE else cpu_windows(trace, int(rank[low]), run)
         steps = _asked_for(steps, settings, int(rank[low]))
-        asked = intervals.union(steps.starts, steps.ends) if settings.steps else Spans(*(np.array([t], np.int64) for t in run))
+        asked = intervals.union(steps.starts, steps.ends) if settings.steps else recorded_spans(trace, rows, run)
         yield Lane(int(rank[low]), int(device[low]), rows, low, run, steps, asked)
+
+
+def recorded_spans(trace: Trace, rows: pd.DataFrame, run: tuple[int, int]) -> Spans:
+    """The instants of the run that a profiler recorded: all of it, or without the gaps between the windows of a run folder.
+
+    A window reaches from the first start to the last end of the activities that lie before the next window opens.
+    """
+    host = trace.recorded_steps
+    host = host[(host["rank"] == rows["rank"].iloc[0]) & (host["window"] != NONE)]
+    opens = np.sort(host.groupby("window")["start_ns"].min().to_numpy())[1:]
+    start, end = rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
+    window = np.searchsorted(opens, start, side="right")
+    low, high = np.full(len(opens) + 1, run[1], np.int64), np.full(len(opens) + 1, run[0], np.int64)
+    np.minimum.at(low, window, start)
+    np.maximum.at(high, window, end)
+    return intervals.union(low, high)
 
 
 def step_windows(rows: pd.DataFrame) -> StepWindows:
@@ -73,7 +89,8 @@ def step_windows(rows: pd.DataFrame) -> StepWindows:
     rows = rows[rows["step"] != NONE]
     if not len(rows):
         return StepWindows(*intervals.EMPTY, intervals.EMPTY.starts)
-    steps, place = np.unique(rows["step"].to_numpy(), return_inverse=True)
+    steps = intervals.distinct(rows["step"].to_numpy())
+    place = np.searchsorted(steps, rows["step"].to_numpy())
     start, end, main = rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy(), rows["stream"].to_numpy() == main_stream(rows)
     begun, last, main_end = (np.full(len(steps), bound, np.int64) for bound in (_LATE, -_LATE, -_LATE))
     np.minimum.at(begun, place, start)
@@ -101,7 +118,8 @@ def main_stream(rows: pd.DataFrame) -> int:
     """The stream with most time in compute and fused kernels; the lowest of equals, and the first of all without any."""
     computes = rows["class"].isin([COMPUTE, FUSED]).to_numpy(dtype=bool)
     busy = np.where(computes, rows["end_ns"].to_numpy() - rows["start_ns"].to_numpy(), 0)
-    streams, place = np.unique(rows["stream"].to_numpy(), return_inverse=True)
+    streams = intervals.distinct(rows["stream"].to_numpy())
+    place = np.searchsorted(streams, rows["stream"].to_numpy())
     total = np.zeros(len(streams), np.int64)
     np.add.at(total, place, busy)
     return int(streams[np.argmax(total)])

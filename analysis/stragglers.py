@@ -53,7 +53,7 @@ WAITS_BY_RANK = Schema(
         Column("n_collectives", "int64", "", "measured synchronizing collectives that it took part in"),
         Column("n_last", "int64", "", "of these, where it came last by more than the clock bound"),
         Column("duration_ns", "float64", "ns", "sum of its durations"),
-        Column("wait_ns", "float64", "ns", "sum of its waits"),
+        Column("wait_ns", "float64", "ns", "sum of its waits; null where nothing was measured"),
         Column("caused_wait_ns", "float64", "ns", "sum of the other ranks' waits where it came last"),
     ),
 )
@@ -136,15 +136,17 @@ def _by_rank(run: Joined, seen: _Measured) -> pd.DataFrame:
     numbers = ranks["rank"].to_numpy().astype(np.int64)
     code = np.searchsorted(numbers, seen.rank)
 
-    def total(weights: Floats | Mask) -> Floats:
-        return np.bincount(code, weights, len(numbers))
+    count = np.bincount(code, minlength=len(numbers))
+
+    def total(weights: Floats) -> Floats:
+        return np.where(count > 0, np.bincount(code, weights, len(numbers)), np.nan)
 
     return pd.DataFrame(
         {
             "rank": numbers,
             "host": ranks["host"].to_numpy(),
-            "n_collectives": np.bincount(code, minlength=len(numbers)),
-            "n_last": total(seen.last).astype(np.int64),
+            "n_collectives": count,
+            "n_last": np.bincount(code[seen.last], minlength=len(numbers)),
             "duration_ns": total(seen.duration),
             "wait_ns": total(seen.wait),
             "caused_wait_ns": total(seen.caused),

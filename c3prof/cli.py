@@ -41,12 +41,13 @@ def _common(
 
 def main() -> None:
     """Run the command line and exit with its code."""
-    sys.exit(_exit_code())
+    sys.exit(exit_code())
 
 
-def _exit_code() -> int:
+def exit_code(arguments: list[str] | None = None) -> int:
+    """The exit code of a command line (sys.argv when None), after its output went out and its errors became one line."""
     try:
-        app()
+        app(arguments, prog_name="c3prof")
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else int(done.code is not None)
     except WrongSettings as error:

@@ -245,8 +245,10 @@ def _contradictory(records: pd.DataFrame, pair: Codes) -> Mask:
 
 
 def _tokens(records: pd.DataFrame) -> Codes:
+    """Kind and size as one code; ranks of an all_to_all may move different amounts, so there the kind alone."""
     kind = records["collective"].astype("category").cat.codes.to_numpy().astype(np.int64)
-    size = pd.factorize(records["size_bytes"].to_numpy())[0]
+    same_size = (records["collective"] != "all_to_all").to_numpy()
+    size = pd.factorize(np.where(same_size, records["size_bytes"].to_numpy(), NONE))[0]
     return np.asarray(kind * (size.max(initial=0) + 1) + size)
 
 

@@ -53,7 +53,7 @@ def _laid_over(common: _Common, token: Codes, end: Times) -> tuple[_Common, Code
     agrees[inside] = common.token[place[inside]] == token[inside]
     on_common = _on_common_clock(common, end, place, agrees)
     if not agrees.all() or _drifts_apart(common, on_common, place, inside):
-        on_common = on_common - _best_offset(common, token, on_common, place)
+        on_common = on_common - _best_offset(common, token, on_common, place, as_shown=float(np.median(on_common - end)))
         place, agrees = _nearest(common, token, on_common)
     identity = np.full(len(token), -1)
     identity[agrees] = common.identity[place[agrees]]
@@ -107,32 +107,37 @@ def _on_common_clock(common: _Common, end: Times, place: Codes, agrees: npt.NDAr
     return np.asarray(end - np.median(difference - drift * at) - drift * end)
 
 
-def _best_offset(common: _Common, token: Codes, end: Times, place: Codes) -> float:
-    """What must be taken from the ends so that most of them meet an end of their token: lost records leave steps."""
+def _best_offset(common: _Common, token: Codes, end: Times, place: Codes, as_shown: float) -> float:
+    """What must be taken from the ends so that most of them meet an end of their token: lost records leave steps.
+
+    as_shown: what makes the two clocks agree as recorded; ranks of one host need no more.
+    """
     sample = np.unique(np.linspace(0, len(end) - 1, 256).astype(np.int64))
-    candidates = {0.0}
+    candidates = {0.0, as_shown}
     for shift in range(-REACH, REACH + 1):
         at = place[sample] + shift
         legal = (at >= 0) & (at < len(common.token))
         legal[legal] = common.token[at[legal]] == token[sample][legal]
         if legal.any():
             candidates |= set(np.quantile(end[sample][legal] - common.end[at[legal]], (0.1, 0.3, 0.5, 0.7, 0.9), method="nearest").tolist())
-    nearby = [c for c in candidates if abs(c) <= 4 * _span(common)]
-    costs = [_misfit(common, token[sample], end[sample] - candidate) for candidate in nearby]
-    return float(min(zip(costs, map(abs, nearby), nearby, strict=True))[2]) if nearby else 0.0
+    nearby = [c for c in candidates if abs(c) <= 4 * (common.end[-1] - common.end[0] + 1.0)]
+    fits = [(_meetings(common, token[sample], end[sample] - c), -abs(c), c) for c in nearby]
+    best, standing = max(fits, default=(0.0, 0.0, 0.0)), _meetings(common, token[sample], end[sample])
+    return float(best[2]) if best[0] > _CLEARLY * standing else 0.0
 
 
-def _span(common: _Common) -> float:
-    return float(common.end[-1] - common.end[0]) + 1.0
+_CLEARLY = 1.2
+"""How many times more meetings another offset must have before it replaces the one that the order gave."""
 
 
-def _misfit(common: _Common, token: Codes, end: Times) -> float:
-    """Mean distance to the next end of the same token, capped at a gap; of what lies inside the common window only."""
+def _meetings(common: _Common, token: Codes, end: Times) -> float:
+    """How many ends meet an end of their token: each counts 1 at distance 0, falling with its logarithm to 0 at a gap.
+
+    The logarithm makes few exact meetings count more than many near ones.
+    """
     gap = float(np.median(np.diff(common.end))) if len(common.end) > 1 else 1.0
-    inside = (end > common.end[0] - gap / 2) & (end < common.end[-1] + gap / 2)
-    if inside.sum() * 2 < min(len(end), len(common.end)):
-        return np.inf
-    return float(np.minimum(_distances(common, token[inside], end[inside])[1], gap).mean())
+    distance = np.minimum(_distances(common, token, end)[1] / max(gap, 1.0), 1.0)
+    return float((1 - np.log1p(1000 * distance) / np.log(1001)).sum())
 
 
 def _drifts_apart(common: _Common, end: Times, place: Codes, inside: npt.NDArray[np.bool_]) -> bool:

@@ -4,7 +4,7 @@ One file's events are in memory at a time; what stays of it is its Part, which i
 warning as long as another one can.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -46,6 +46,14 @@ def report(paths: list[str], asked: Mapping[str, Any], progress: Progress | None
         raise failures[0]
     made = combine(parts, settings)
     return replace(made, warnings=(*made.warnings, *warnings, *inputs.warnings), settings=_said(settings, asked))
+
+
+def traces(paths: list[str], asked: Mapping[str, Any], progress: Progress | None = None) -> Iterator[Trace]:
+    """The Trace of each input that the paths lead to, one after another; UnreadableInput for one that is not usable."""
+    sources = found(paths).sources
+    total = sum(source.size for source in sources)
+    for place, source in enumerate(sources):
+        yield trace(source, place, asked, partial(_tick, progress, total, source.name) if progress else None)
 
 
 def trace(source: Source, place: int, asked: Mapping[str, Any], progress: Callable[[int], None] | None = None) -> Trace:

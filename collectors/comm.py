@@ -75,7 +75,7 @@ class Comm:
         """Removes the kernels and writes what is left, operations that have not ended included."""
         self._on = False
         for library in self._libraries:
-            library._destroy()  # noqa: SLF001  # the only way to take a registration back
+            library._destroy()  # the only way to take a registration back
         self._libraries = []
         if self._torch is not None and self._lines is not None:
             self._torch.work.wait = self._work_wait
@@ -107,7 +107,7 @@ class Comm:
             waited_ns = 0
             try:
                 waited_ns = self._called(operation, args, out, (ready, call_ns, return_ns))
-            except Exception as error:  # noqa: BLE001  # whatever fails in here must not reach training
+            except Exception as error:  # whatever fails in here must not reach training
                 self._faults.error(f"hook of {operation.name}", error)
             self.calls += 1
             self.cost_ns += call_ns - entry_ns + time.time_ns() - return_ns - waited_ns
@@ -120,7 +120,7 @@ class Comm:
             if operation.serializable:
                 self._switch.before()
             return self._events.ready() if self._events is not None else None
-        except Exception as error:  # noqa: BLE001  # as above
+        except Exception as error:  # as above
             self._faults.error(f"before {operation.name}", error)
             return None
 
@@ -179,7 +179,7 @@ class Comm:
         if name not in self.groups:
             try:
                 ranks = tuple(import_module("torch.distributed").get_process_group_ranks(group))
-            except Exception:  # noqa: BLE001  # a group that torch did not register: its ranks count from 0
+            except Exception:  # a group that torch did not register: its ranks count from 0
                 ranks = tuple(range(group.size()))
             self.groups[name] = GroupRecord(name, group.group_desc or None, group.name(), group.size(), ranks)
         return self.groups[name]

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 
-class Moved(Exception):  # noqa: N818  # never seen outside of this package
+class Moved(Exception):  # never seen outside of this package
     """This torch lacks something that a collector needs."""
 
 

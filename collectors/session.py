@@ -15,16 +15,19 @@ from typing import Any
 from c3prof.collectors.calibration import Switch
 from c3prof.collectors.comm import Comm
 from c3prof.collectors.environment import device_name, environment, topology, versions
+from c3prof.collectors.events import DeviceEvents
 from c3prof.collectors.faults import Faults
+from c3prof.collectors.flight_recorder import FlightRecorder
 from c3prof.collectors.folder import RankFolder
 from c3prof.collectors.identity import identity
 from c3prof.collectors.kineto import Kineto
 from c3prof.collectors.options import Options
+from c3prof.collectors.power import Power
 from c3prof.collectors.signals import Signals
 from c3prof.collectors.stall import stall_report
 from c3prof.collectors.steps import Steps
 from c3prof.collectors.watcher import Watcher
-from c3prof.records import COMM_FILE, STEPS_FILE, OverheadRecord, RankManifest, RunRecord
+from c3prof.records import COMM_FILE, EVENTS_FILE, POWER_FILE, STEPS_FILE, OverheadRecord, RankManifest, RunRecord
 
 _LOCK_TIMEOUT_S = 15.0
 
@@ -51,7 +54,10 @@ class Session:
             self.faults.error("folder", f"another process owns ranks/rank{self.who.rank:05d}; this one writes to {self.folder.final.name}")
         self.switch = Switch(options.calibration, self.faults, on_device=_on_device())
         self.steps = Steps(self.folder.path / STEPS_FILE, self.faults)
-        self.comm = Comm(self.folder.path / COMM_FILE, self.switch, self.faults) if options.comms else None
+        self.events = DeviceEvents(self.folder.path / EVENTS_FILE, self.faults) if options.comms and _on_device() else None
+        self.comm = Comm(self.folder.path / COMM_FILE, self.switch, self.faults, self.events) if options.comms else None
+        self.power = Power(self.folder.path / POWER_FILE, self.faults) if options.power else None
+        self.flight_recorder = FlightRecorder(self.folder, self.faults) if options.comms and self.who.backend == "nccl" else None
         self.kineto = Kineto(self.folder, window.place, self.faults, shapes=options.shapes) if window else None
         self._collectors: list[Any] = []
         self._signals = Signals()
@@ -60,7 +66,7 @@ class Session:
     def start(self) -> None:
         """Starts every collector that can work here; the others leave a note."""
         self.availability: dict[str, str] = {}
-        for collector in (self.comm, self.kineto, self.steps):
+        for collector in (self.events, self.comm, self.flight_recorder, self.power, self.kineto, self.steps):
             if collector is not None:
                 self._start(collector)
         if self.comm in self._collectors:
@@ -130,11 +136,11 @@ class Session:
             with self._lock:
                 if self.status not in {"running", "stalled"}:
                     return
-                self.steps.drain()
-                if self.comm in self._collectors and self.comm is not None:
-                    self.comm.drain()
-                    if len(self.comm.groups) != self._groups_written:
-                        self.write_manifest()
+                for collector in self._collectors:
+                    if drain := getattr(collector, "drain", None):
+                        drain()
+                if self.comm and len(self.comm.groups) != self._groups_written:
+                    self.write_manifest()
         except Exception as error:  # the watcher must outlive whatever happens in here
             self.faults.error("flush", error)
 

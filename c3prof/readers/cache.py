@@ -110,7 +110,9 @@ def reader_version() -> str:
     """A digest of all that turns bytes into a Trace: another reader, another Trace, without anybody counting versions."""
     package = Path(__file__).parents[1]
     digest = hashlib.sha256()
-    for file in sorted([*package.glob("readers/*.py"), *package.glob("*.toml"), package / "kernels.py", package / "trace.py", package / "table.py"]):
+    for file in sorted(
+        [*package.glob("readers/*.py"), *package.glob("*.toml"), package / "kernels.py", package / "trace.py", package / "table.py"]
+    ):
         digest.update(file.read_bytes())
     return digest.hexdigest()
 

@@ -52,8 +52,8 @@ def joined(collectives: pd.DataFrame, records: pd.DataFrame) -> tuple[pd.DataFra
     launched[found] = records["start_ns"].to_numpy()[match[found]]
     ends = collectives["launch_end_ns"].to_numpy(copy=True)
     ends[found] = records["launch_end_ns"].to_numpy()[match[found]]
-    data = {**{name: collectives[name].array for name in collectives}, **columns, "launch_end_ns": ends}
-    return _ordered({name: data[name] for name in collectives}, launched), len(found)
+    kept = {name: collectives[name].array for name in COLLECTIVES.names}
+    return _ordered({**kept, **columns, "launch_end_ns": ends}, launched), len(found)
 
 
 def in_light_mode(records: pd.DataFrame) -> pd.DataFrame:

@@ -104,7 +104,12 @@ class Recorded:
 
     def _counts(self) -> dict[str, int]:
         ends = self.collectives["end_ns"].to_numpy()
-        return {"hook_records": len(ends), "hook_records_without_end": int((ends < 0).sum()), "recorded_steps": len(self.steps)}
+        counts = {"hook_records": len(ends), "hook_records_without_end": int((ends < 0).sum()), "recorded_steps": len(self.steps)}
+        if self.manifest.status == "killed":
+            return counts  # its costs were to be written at the end
+        cost = self.manifest.overhead
+        counts |= {"hook_calls": cost.hook_calls, "hook_ns": cost.hook_ns, "collector_step_ns": cost.step_ns - cost.window_ns}
+        return counts | {"window_ns": cost.window_ns, "watcher_cpu_ns": cost.watcher_cpu_ns}
 
     def _ranks(self, base_ns: int, tick_ns: int, device_name: str | None, events: int) -> pd.DataFrame:
         m = self.manifest

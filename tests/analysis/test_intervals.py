@@ -97,6 +97,12 @@ def test_union_by_key_is_the_union_of_each_key(rows: list[tuple[int, int, int]])
     assert (np.diff(keys) >= 0).all()
 
 
+def test_union_by_key_when_64_bits_hold_one_key_only() -> None:
+    wide = 2**61
+    keys, starts, ends = intervals.union_by([1, 0, 1, 0], [0, -wide, 5, 3], [6, 2, 9, wide])
+    assert list(zip(keys.tolist(), starts.tolist(), ends.tolist(), strict=True)) == [(0, -wide, 2), (0, 3, wide), (1, 0, 9)]
+
+
 @given(SPANS, INSTANTS)
 def test_pieces_cover_their_spans_and_hold_no_cut(a: list[tuple[int, int]], cuts: list[int]) -> None:
     row, low, high = intervals.pieces([s for s, _ in a], [e for _, e in a], cuts)
