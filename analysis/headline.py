@@ -103,11 +103,13 @@ def _largest(report: Report, exposed: float) -> tuple[str, float]:
     if "exposed" not in report or not len(report["exposed"]) or not exposed > 0:
         return "", 0.0
     frame = exposed_rows(report)
-    names = pd.DataFrame({"collective": _words(frame["collective"]), "group": _words(frame["group"]), "ns": frame["exposed_ns"].to_numpy(np.float64)})
+    names = pd.DataFrame(
+        {"collective": _words(frame["collective"]), "group": _words(frame["group"]), "ns": frame["exposed_ns"].to_numpy(np.float64)}
+    )
     sums = names.groupby(["collective", "group"], sort=True)["ns"].sum()
     if not sums.sum() > 0:
         return "", 0.0
-    collective, group = sums.idxmax()
+    collective, group = sums.index[int(sums.to_numpy().argmax())]
     name = collective if collective != "unknown" else "of a kind that the trace does not name"
     return (f"{name} in group {group}" if group else name), float(sums.max() / sums.sum())
 
@@ -138,8 +140,9 @@ def _ranks(runs: pd.DataFrame) -> str:
     shares = (sums["exposed_ns"] / sums["span_ns"].where(sums["span_ns"] > 0)).dropna()
     if not len(shares):
         return ""
-    low, high = shares.idxmin(), shares.idxmax()
-    spread = f"from {percent(shares[low], 1.0)} (rank {low}) to {percent(shares[high], 1.0)} (rank {high})"
+    values = shares.to_numpy()
+    low, high = int(values.argmin()), int(values.argmax())
+    spread = f"from {percent(values[low], 1.0)} (rank {shares.index[low]}) to {percent(values[high], 1.0)} (rank {shares.index[high]})"
     return f"Over {len(shares)} ranks the exposed share of the run goes {spread}."
 
 

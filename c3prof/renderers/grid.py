@@ -46,7 +46,14 @@ class _Drawn:
 
 
 def grid(
-    schema: Schema, shown: Sequence[Row], *, columns: Sequence[str] = (), bar: str = "", total: float = 0, accounting: bool = False, width: int = 98
+    schema: Schema,
+    shown: Sequence[Row],
+    *,
+    columns: Sequence[str] = (),
+    bar: str = "",
+    total: float = 0,
+    accounting: bool = False,
+    width: int = 98,
 ) -> Made:
     """The rows as a grid of at most `width` characters.
 

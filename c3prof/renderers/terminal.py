@@ -89,7 +89,11 @@ VIEWS: tuple[View, ...] = (
         bar="idle_ns",
         limit=6,
     ),
-    View("contents", "What is in it", ("rank", "source", "device_name", "span_ns", "activities", "streams", "collectives", "steps", "events", "events_lost")),
+    View(
+        "contents",
+        "What is in it",
+        ("rank", "source", "device_name", "span_ns", "activities", "streams", "collectives", "steps", "events", "events_lost"),
+    ),
     View("trust", "What it can answer"),
 )
 BY: dict[str, View] = {
@@ -131,7 +135,7 @@ def page(report: Report, *, by: str = "", top: int = 20) -> list[RenderableType]
 def _shows(file: IO[str]) -> bool:
     """Whether the file's encoding can show the glyphs."""
     try:
-        "█▓╳▪·–…µ▏".encode(getattr(file, "encoding", None) or "utf-8")
+        "█▓▚▪·–…µ▏".encode(getattr(file, "encoding", None) or "utf-8")
     except (UnicodeEncodeError, LookupError):
         return False
     return True
@@ -185,7 +189,9 @@ def _chosen(cells: list[dict[str, Any]], view: View) -> list[dict[str, Any]]:
     if view.fold:
         folded: dict[tuple[Any, ...], dict[str, Any]] = {}
         for row in cells:
-            into = folded.setdefault(tuple(row[name] for name in view.fold), dict.fromkeys(row, 0) | {name: row[name] for name in view.fold})
+            into = folded.setdefault(
+                tuple(row[name] for name in view.fold), dict.fromkeys(row, 0) | {name: row[name] for name in view.fold}
+            )
             for name in set(view.columns) - set(view.fold):
                 into[name] += row[name] or 0
         cells = list(folded.values())
