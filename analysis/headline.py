@@ -10,21 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from c3prof.analysis.causes import ADVICE
 from c3prof.table import Report
 from c3prof.units import text_of_time
 
 OUTSIDE = "outside"
 """Value of `step` in overlap_by_step for what lies outside all steps."""
-
-_CURES = {
-    "wait": "a rank arrives late, look at the stragglers before the network",
-    "late-launch": "the collective is launched too late to run early: launch it sooner (prefetch, smaller buckets)",
-    "dependency": "compute was queued and waited for the collective: start it earlier, make it smaller, or reorder the work",
-    "host": "the CPU queued the next compute too late: it is launch-bound here (larger work per launch, CUDA graphs, compile)",
-    "host-sync": "the CPU sat in a synchronize or wait call: remove it, or wait later",
-    "no-work": "no compute follows in the step that could hide it: split the collective or overlap it with the next step",
-}
-
 
 @dataclass(frozen=True)
 class Headline:
@@ -156,7 +147,7 @@ def _cause(report: Report, exposed: float) -> str:
     cause, share = str(sums.idxmax()), float(sums.max() / sums.sum())
     if cause in ("", "unknown"):
         return ""
-    return f"Main cause: {cause} ({percent(share, 1.0)} of the exposed time) – {_CURES.get(cause, 'see the table exposed')}."
+    return f"Main cause: {cause} ({percent(share, 1.0)} of the exposed time) – {ADVICE.get(cause, 'see the table exposed')}."
 
 
 def _idle(base: pd.DataFrame, span: float, exposed: float, what: str) -> str:
