@@ -21,6 +21,7 @@ _LEAST = 24
 _LEAST_PROSE = 30
 _PROSE = frozenset({"note", "why", "reading", "message", "advice"})
 _STYLES = {"exposed_ns": CLASSES["exposed"], "hidden_ns": CLASSES["hidden"], "caused_wait_ns": CLASSES["wait"]}
+_BAR_STYLES = {**_STYLES, "idle_ns": CLASSES["idle"]}
 
 Row = Mapping[str, Any]
 
@@ -128,12 +129,16 @@ def _bars(shown: Sequence[Row], name: str, total: float, *, accounting: bool) ->
         made["accounting"] = _Drawn("", [stacked(accounted(row), _STACKED) for row in shown], _STACKED)
     if name:
         largest = max((row[name] or 0 for row in shown), default=0)
-        style = _STYLES.get(name, CLASSES["compute"])
-        made["bar"] = _Drawn("", [bar(row[name] or 0, largest, _BAR, style) for row in shown], _BAR)
+        made["bar"] = _Drawn("", [bar(row[name] or 0, largest, _BAR, _bar_style(name, row)) for row in shown], _BAR)
     if name and total > 0:
         shares = [text_of_ratio((row[name] or 0) / total) for row in shown]
         made["share"] = _Drawn("share", shares, max(map(len, [*shares, "share"])), right=True)
     return made
+
+
+def _bar_style(name: str, row: Row) -> str:
+    """A bar has the colour of what it measures, else of the row's class."""
+    return _BAR_STYLES.get(name) or CLASSES.get(str(row.get("class")), CLASSES["compute"])
 
 
 def _fitting(columns: dict[str, _Drawn], room: int, first: str) -> list[str]:

@@ -137,17 +137,17 @@ def write(report: Report, file: IO[str], *, by: str = "", top: int = 20, colour:
         highlight=False,
         legacy_windows=False,
     )
-    for part in page(report, by=by, top=top):
+    for part in page(report, by=by, top=top, width=console.width):
         console.print(part)
     lines = "\n".join(line.rstrip(" ") for line in text.getvalue().splitlines()) + "\n"
     file.write(lines if _shows(file) else lines.translate(ASCII).encode("ascii", "replace").decode())
 
 
-def page(report: Report, *, by: str = "", top: int = 20) -> list[RenderableType]:
-    """The parts of the page in order."""
+def page(report: Report, *, by: str = "", top: int = 20, width: int = WIDTH) -> list[RenderableType]:
+    """The parts of the page in order, for a terminal of `width` columns."""
     parts: list[RenderableType] = [*_headline(report)]
     for view in _views(report, by, top):
-        parts += [*_section(report[view.table], view), Text()]
+        parts += [*_section(report[view.table], view, width), Text()]
     parts += [*_coverage(report.coverage), *_warnings(report.warnings)]
     return parts
 
@@ -187,7 +187,7 @@ def _headline(report: Report) -> list[RenderableType]:
     return [Text(head.sentence, style="bold"), *details, Text()]
 
 
-def _section(table: Table, view: View) -> list[RenderableType]:
+def _section(table: Table, view: View, width: int) -> list[RenderableType]:
     cells = _chosen(rows(table), view)
     shown = cells[: view.limit or len(cells)]
     if not shown and view.known and len(table):
@@ -199,7 +199,7 @@ def _section(table: Table, view: View) -> list[RenderableType]:
         return [title, Text("  no rows", style="dim")]
     total = sum(row[view.bar] or 0 for row in cells) if view.bar in table.schema.names else 0
     made = grid(
-        table.schema, shown, columns=view.columns, first=view.sort, bar=view.bar, total=total, accounting=view.accounting, width=WIDTH - 2
+        table.schema, shown, columns=view.columns, first=view.sort, bar=view.bar, total=total, accounting=view.accounting, width=width - 2
     )
     key = [Padding(legend(), (0, 0, 0, 2), expand=False)] if view.accounting else []
     return [title, *key, Padding(made.grid, (0, 0, 0, 2), expand=False), *_rest(table, len(cells) - len(shown), made.left_out)]
