@@ -81,7 +81,7 @@ ANALYSES: tuple[Analysis, ...] = (
 
 def schemas() -> list[Schema]:
     """The schemas of the tables that a report may show, in order; names with _ are between analyses only."""
-    return [schema for analysis in ANALYSES for schema in analysis.schemas if not schema.name.startswith("_")]
+    return list({schema.name: schema for analysis in ANALYSES for schema in analysis.schemas if not schema.name.startswith("_")}.values())
 
 
 def analyze(trace: Trace, settings: Settings | None = None) -> Report:

@@ -50,19 +50,22 @@ def exit_code(arguments: list[str] | None = None) -> int:
         app(arguments, prog_name="c3prof")
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else int(done.code is not None)
-    except WrongSettings as error:
-        return _failed(str(error), 2)
-    except C3profError as error:
-        return _failed(str(error), 1)
-    except KeyboardInterrupt:
-        return _failed("interrupted", 130)
-    except OSError as error:
-        return _failed(f"{error.filename or 'input or output'}: {error.strerror or error}", 1)
-    except MemoryError:
-        return _failed("out of memory: look at fewer ranks at once, or use --steps", 1)
-    except Exception as error:  # noqa: BLE001 - the last line of defence: a user never sees a traceback
-        return _failed(f"internal error: {type(error).__name__}: {error}. Please report it, with what C3PROF_DEBUG=1 prints.", 1)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last line of defence: a user never sees a traceback
+        return _failed(*_said(error))
     return 0
+
+
+def _said(error: BaseException) -> tuple[str, int]:
+    """What a user reads about an error, and the exit code."""
+    if isinstance(error, C3profError):
+        return str(error), 2 if isinstance(error, WrongSettings) else 1
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted", 130
+    if isinstance(error, MemoryError):
+        return "out of memory: look at fewer ranks at once, or use --steps", 1
+    if isinstance(error, OSError):
+        return f"{error.filename or 'input or output'}: {error.strerror or error}", 1
+    return f"internal error: {type(error).__name__}: {error}. Please report it, with what C3PROF_DEBUG=1 prints.", 1
 
 
 def _failed(message: str, code: int) -> int:

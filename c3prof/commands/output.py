@@ -52,7 +52,7 @@ def _write(report: Report, asked: Config, file: IO[str]) -> None:
     elif asked["format"] == "html":
         from c3prof.renderers import html
 
-        file.write(html.text(report))
+        file.write(html.html_report(report))
     else:
         from c3prof.renderers import terminal
 
