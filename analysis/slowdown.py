@@ -211,6 +211,8 @@ def _rate_varies(sides: Sides, number: npt.NDArray[np.bool_], context: Context) 
 
 def _best(frame: pd.DataFrame) -> pd.DataFrame:
     """The strongest evidence with a number for each signature and co-runner; other numbers stay below it, with a remark."""
+    if not len(frame):
+        return frame.assign(best=np.zeros(0, bool))
     step = frame["evidence"].map({name: place for place, name in enumerate(LADDER)})
     frame = frame.assign(step=step, known=frame["rate"].notna())
     # Without any number the last word has the one who looked furthest: dose and response of what never ran alone.
