@@ -79,6 +79,11 @@ ANALYSES: tuple[Analysis, ...] = (
 )
 
 
+def schemas() -> list[Schema]:
+    """The schemas of the tables that a report may show, in order; names with _ are between analyses only."""
+    return [schema for analysis in ANALYSES for schema in analysis.schemas if not schema.name.startswith("_")]
+
+
 def analyze(trace: Trace, settings: Settings | None = None) -> Report:
     """The report of a Trace: every table of ANALYSES that the settings ask for.
 

@@ -113,8 +113,9 @@ def _largest(report: Report, exposed: float) -> tuple[str, float]:
 
 
 def exposed_rows(report: Report) -> pd.DataFrame:
-    """The rows of `exposed` that add up to the exposed time exactly once."""
-    return report["exposed"].frame
+    """The rows of `exposed` that add up to the exposed time once, by collective, group and cause."""
+    frame = report["exposed"].frame
+    return frame[(frame["by"] == "combination").to_numpy(bool)]
 
 
 def _words(column: Any) -> list[str]:

@@ -9,14 +9,14 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from c3prof.errors import DataWarning, MissingExtra, WrongSettings
+from c3prof.errors import DataWarning, MissingExtra, UnreadableInput, WrongSettings
 from c3prof.table import Column, Report, Schema, Table
 from c3prof.trace import Trace
 
@@ -65,7 +65,7 @@ def hta(parts: Iterator[Trace], what: str) -> Report:
     """The Report of one of ANALYSES on each rank.
 
     MissingExtra when HolisticTraceAnalysis is not installed; WrongSettings when the analysis does not exist or the
-    installed pandas is too new for it. A rank that it fails on is a warning.
+    installed pandas is too new for it. A rank that it fails on is a warning, UnreadableInput when it fails on all.
     """
     _check(what)
     schema, compute = ANALYSES[what]
@@ -78,15 +78,21 @@ def hta(parts: Iterator[Trace], what: str) -> Report:
                     frames.append(compute(its_trace(trace.only_rank(rank), rank), rank))
             except Exception as error:  # noqa: BLE001 - foreign code fails in its own ways; the other ranks still count
                 found.append(DataWarning("hta-failed", f"HolisticTraceAnalysis fails on rank {rank}: {type(error).__name__}: {error}", path=inputs[-1]))
-    rows = pd.concat(frames, ignore_index=True) if frames else None
+    if not frames:
+        raise UnreadableInput(found[0].message if found else "no rank was given")
+    rows = pd.concat(frames, ignore_index=True)
     return Report({schema.name: Table.of(schema, rows, source="hta")}, tuple(found), inputs=tuple(inputs), settings={"analysis": what})
 
 
 def _check(what: str) -> None:
     if what not in ANALYSES:
         raise WrongSettings(f"{what}: expected one of {', '.join(ANALYSES)}")
-    if find_spec("hta") is None:
-        raise MissingExtra("HolisticTraceAnalysis", "hta", f"c3prof hta {what}")
+    try:
+        with _quiet():
+            import_module("hta.trace_analysis")
+    except ImportError as error:
+        missing = "HolisticTraceAnalysis" if error.name == "hta" else f"{error.name} (for HolisticTraceAnalysis)"
+        raise MissingExtra(missing, "hta", f"c3prof hta {what}") from error
     if what == "critical-path" and int(pd.__version__.split(".")[0]) >= _TOO_NEW:
         raise WrongSettings(f"HolisticTraceAnalysis' critical path needs pandas below {_TOO_NEW}, found {pd.__version__}: pip install 'pandas<{_TOO_NEW}'")
 
@@ -131,7 +137,7 @@ def _events(trace: Trace) -> pd.DataFrame:
     calls = _rows(launches, "cuda_runtime", *_thread(launches)).assign(correlation=launches["correlation"].to_numpy(), index_correlation=linked)
     ops = _rows(trace.ops, "cpu_op", *_thread(trace.ops)).assign(iteration=trace.ops["step"].to_numpy())
     marks = _rows(annotations, "user_annotation", *_thread(annotations))
-    events = pd.concat([device, calls, ops, marks], ignore_index=True)
+    events = pd.concat([device, calls, ops, marks, _steps(trace)], ignore_index=True)
     numbers = {name: events[name].fillna(-1).astype(np.int64) for name in ("stream", "correlation", "index_correlation", "iteration")}
     return events.assign(**numbers, index=np.arange(1, len(events) + 1), end=events["ts"] + events["dur"])
 
@@ -141,6 +147,13 @@ def _rows(frame: pd.DataFrame, cat: Any, pid: Any, tid: Any) -> pd.DataFrame:
     columns = {"cat": cat, "name": frame["name"].astype(str).to_numpy(), "pid": pid, "tid": tid, "ts": start, "dur": end - start}
     rows = pd.DataFrame({name: value if isinstance(value, str) else np.asarray(value) for name, value in columns.items()}, index=range(len(frame)))
     return rows.assign(stream=-1, correlation=-1, index_correlation=-1, iteration=-1)
+
+
+def _steps(trace: Trace) -> pd.DataFrame:
+    """The steps as the annotations that they were, on the thread with most operators, which a Trace does not keep."""
+    pid, tid = (pd.Series(part).mode() for part in _thread(trace.ops))
+    steps = trace.steps.assign(name="ProfilerStep#" + trace.steps["step"].astype(str))
+    return _rows(steps, "user_annotation", *(np.full(len(steps), part.iloc[0] if len(part) else "") for part in (pid, tid)))
 
 
 def _thread(frame: pd.DataFrame) -> tuple[npt.NDArray[np.object_], npt.NDArray[np.object_]]:

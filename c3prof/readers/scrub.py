@@ -20,8 +20,9 @@ _TEXT = rb'"([^"\\\n]*(?:\\.[^"\\\n]*)*)"'
 _TOKEN = re.compile(_TEXT + rb"(?:\s*:\s*" + _TEXT + rb")?|(?P<odd>[^\s\d\"{}\[\]:,+\-.eEtrufalsn])")
 """A string, or a key with its string. Anything else that is no number, bracket or word of JSON is odd: damage."""
 
-_NAMED = re.compile(rb'"(' + b"|".join(sorted(_HOST_KEYS | _USER_KEYS)) + rb')"\s*:\s*' + _TEXT, re.IGNORECASE)
-_HOMES = re.compile(rb'(?:/|\\/|\\)(?:home|Users|users)(?:/|\\/|\\{1,2})([^"\\/\s]+)')
+_NAMED = re.compile(
+    rb'(?i:"(?P<key>' + b"|".join(sorted(_HOST_KEYS | _USER_KEYS)) + rb')")\s*:\s*' + _TEXT + rb'|(?:/|\\/|\\)(?:home|Users|users)(?:/|\\/|\\{1,2})(?P<home>[^"\\/\s]+)'
+)
 
 _REST = rb"(?:[^\"\\/\n]|\\[^/\n])"  # of a path's component
 _WHAT = re.compile(
@@ -55,9 +56,7 @@ class Pseudonyms:
     def learn(self, piece: bytes) -> None:
         """Remember the hosts and users that a piece of the file names, to find them elsewhere in it."""
         for match in _NAMED.finditer(piece):
-            self._remember("host" if match[1].lower() in _HOST_KEYS else "user", match[2])
-        for match in _HOMES.finditer(piece):
-            self._remember("user", match[1])
+            self._remember("host" if (match["key"] or b"").lower() in _HOST_KEYS else "user", match["home"] or match[2])
 
     def _remember(self, kind: str, name: bytes) -> None:
         for word in dict.fromkeys((name, name.split(b".")[0] if kind == "host" else name)):

@@ -54,6 +54,8 @@ def _number(value: float, column: Column) -> str:
     if isinstance(value, int):
         return str(value) if column.name in LABELS else f"{value:,}"
     size = abs(value)
-    if size and (size < 0.001 or size >= 1e6):
+    if not size:
+        return "0"
+    if (size < 0.001 or size >= 1e6):
         return f"{value:.2e}"
     return f"{value:,.{0 if size >= 100 else 1 if size >= 10 else 2 if size >= 0.1 else 3}f}"
