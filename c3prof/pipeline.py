@@ -19,6 +19,7 @@ from c3prof.readers import loaded
 from c3prof.readers.cache import Cache, key
 from c3prof.readers.kineto import with_rank
 from c3prof.readers.sources import Source, found
+from c3prof.readers.windows import one_rank
 from c3prof.table import Report
 from c3prof.tasks import Place, Task, completed
 from c3prof.trace import Trace
@@ -100,6 +101,8 @@ def traces(paths: list[str], asked: Mapping[str, Any], progress: Progress | None
 
 def trace(source: Source, place: int, asked: Mapping[str, Any], progress: Callable[[int], None] | None = None) -> Trace:
     """The Trace of one input, from the cache when it is there; `place` numbers the ranks that no file names."""
+    if source.windows:
+        return one_rank([trace(window, place, asked, progress) for window in source.windows])
     cache, name = _cache(asked), ""
     if cache is not None and (name := key(source.path, source.name, asked.get("rules")) or ""):
         kept = cache.trace(name)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from c3prof.readers._columns import Columns, canonical
-from c3prof.readers._document import Damage, Document
+from c3prof.readers._document import Damage, Document, Events
 from c3prof.readers._pieces import PythonEvents
 from c3prof.readers._values import MISSING
 
@@ -49,6 +49,11 @@ def scan(blocks: Iterable[bytes]) -> Scan:
     events = PythonEvents()
     document = Document(events)
     document.read(blocks)
+    return scan_of(document, events)
+
+
+def scan_of(document: Document, events: Events) -> Scan:
+    """The Scan of a document that was read into events."""
     tables, texts, counts = events.result()
     tables, strings = canonical(tables, texts)
     damage = document.damage

@@ -34,6 +34,18 @@ def plain(text: object, length: int = 60) -> str:
     return html.escape(words, quote=False)
 
 
+def short_kernel(name: object, length: int = 46) -> str:
+    """What tells a kernel from another in a label: its function without template and call arguments, cut to a length."""
+    text = str(name).removeprefix("void ").replace("(anonymous namespace)::", "")
+    depth, kept = 0, []
+    for letter in text:
+        depth += letter in "<("
+        if depth == 0:
+            kept.append(letter)
+        depth -= letter in ">)" and depth > 0
+    return plain("".join(kept).strip() or text, length)
+
+
 def figure(data: list[dict[str, Any]], x: str = "", y: str = "", *, height: int = 340, **layout: Any) -> Figure:
     """Traces with the layout that all figures share; x and y are axis titles."""
     axis = {"gridcolor": "#D9DEE5", "zerolinecolor": "#B8BEC6", "linecolor": "#B8BEC6", "automargin": True}
@@ -196,7 +208,7 @@ def kernel_times(report: Report, top: int = 15) -> Figure | None:
         return None
     keys = [named["kernel"].astype(str), named["kernel_class"].astype(object).fillna("other").astype(str)]
     sums = (numbers(named, "total_ns").groupby(keys).sum() / NS_PER_MS).sort_values().iloc[-top:]
-    names = [plain(kernel, 46) for kernel, _ in sums.index]
+    names = [short_kernel(kernel) for kernel, _ in sums.index]
     classes = [str(cls) for _, cls in sums.index]
     data = [_kernel_bars(sums, [place for place, one in enumerate(classes) if one == cls], cls) for cls in dict.fromkeys(classes[::-1])]
     ticks = {"tickvals": list(range(len(sums))), "ticktext": names, "showgrid": False}
