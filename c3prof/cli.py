@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from c3prof import __version__
-from c3prof.commands import analyze, doctor, hta, schema, scrub
+from c3prof.commands import analyze, dashboard, doctor, export, hta, report, schema, scrub
 from c3prof.errors import C3profError, WrongSettings
 
 app = typer.Typer(
@@ -22,7 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (analyze.analyze, doctor.doctor, scrub.scrub, schema.schema, hta.hta):
+for command in (analyze.analyze, dashboard.dashboard, report.report, export.export, doctor.doctor, scrub.scrub, schema.schema, hta.hta):
     app.command()(command)
 
 
