@@ -46,7 +46,7 @@ def events(count: int, seed: int = 0) -> Iterator[str]:
             block += _flow(thread, cpu + 3.0, gpu, 7, correlation)
             gpu += dur + 0.5
             if i % 100 == 99:
-                comm_free, extra = _all_reduce(cpu, max(comm_free, gpu), rng.uniform(150.0, 400.0), correlation + 1, external + 2, i)
+                comm_free, extra = _all_reduce(cpu, max(comm_free, gpu), rng.uniform(150.0, 400.0), correlation + 1, external + 2)
                 block += extra
                 correlation, external = correlation + 1, external + 1
             cpu += length + 1.0
@@ -63,7 +63,15 @@ def _op(name: str, thread: int, start: float, dur: float, external: int, dims: s
 
 
 def _launch(thread: int, start: float, dur: float, correlation: int, external: int) -> str:
-    return _x("cuda_runtime", "cudaLaunchKernel", 4000, thread, start, dur, f'"External id": {external}, "cbid": 211, "correlation": {correlation}')
+    return _x(
+        "cuda_runtime",
+        "cudaLaunchKernel",
+        4000,
+        thread,
+        start,
+        dur,
+        f'"External id": {external}, "cbid": 211, "correlation": {correlation}',
+    )
 
 
 def _kernel(name: str, start: float, dur: float, stream: int, correlation: int, external: int, grid: int, more: str) -> str:
@@ -75,7 +83,7 @@ def _kernel(name: str, start: float, dur: float, stream: int, correlation: int, 
     return _x("kernel", name, 0, stream, start, dur, args)
 
 
-def _all_reduce(cpu: float, ready: float, dur: float, correlation: int, external: int, i: int) -> tuple[float, list[str]]:
+def _all_reduce(cpu: float, ready: float, dur: float, correlation: int, external: int) -> tuple[float, list[str]]:
     arguments = (
         ',\n      "Collective name": "allreduce", "In msg nelems": 6553600, "Out msg nelems": 6553600, "Group size": 8, "dtype": "BFloat16",'
         ' "In split size": "[]", "Out split size": "[]", "Process Group Name": "0", "Process Group Description": "default_pg",'
@@ -85,7 +93,16 @@ def _all_reduce(cpu: float, ready: float, dur: float, correlation: int, external
     return ready + dur, [
         _x("cpu_op", "record_param_comms", 4000, 101, cpu + 9.0, 8.0, comms),
         _launch(101, cpu + 10.0, 4.0, correlation, external),
-        _kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", ready, dur, 20, correlation, external, 24, arguments),
+        _kernel(
+            "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+            ready,
+            dur,
+            20,
+            correlation,
+            external,
+            24,
+            arguments,
+        ),
     ]
 
 
@@ -107,8 +124,10 @@ def _x(cat: str, name: str, pid: int, tid: int, start: float, dur: float, args: 
 
 def write(path: Path, count: int, rank: int = 0, world_size: int = 8) -> None:
     """Writes the trace; gzip level 1, since only reading is measured."""
-    raw = gzip.open(path, "wb", compresslevel=1) if path.suffix == ".gz" else path.open("wb")
-    with raw, io.TextIOWrapper(raw, encoding="utf-8") as out:
+    with (
+        gzip.open(path, "wb", compresslevel=1) if path.suffix == ".gz" else path.open("wb") as raw,
+        io.TextIOWrapper(raw, encoding="utf-8") as out,
+    ):
         out.write('{\n  "schemaVersion": 1,\n  "deviceProperties": [{"id": 0, "name": "NVIDIA A100", "numSms": 108}],\n')
         out.write(f'  "distributedInfo": {{"backend": "nccl", "rank": {rank}, "world_size": {world_size}}},\n')
         out.write('  "baseTimeNanoseconds": 1711964646000000000,\n  "traceEvents": [\n')

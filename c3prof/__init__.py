@@ -29,7 +29,7 @@ _HOMES = {
     "Report": "c3prof.table",
 }
 
-__all__ = ["__version__", *sorted(_HOMES)]
+__all__ = ["Report", "Table", "Trace", "Window", "__version__", "analyze", "concurrent", "load", "profile", "serialize"]
 
 
 def __getattr__(name: str) -> Any:

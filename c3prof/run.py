@@ -12,7 +12,7 @@ def selection(traces: Sequence[Trace]) -> tuple[list[int], list[DataWarning]]:
     """Positions of the traces (or their summaries) that make up the run, in order of rank, and warnings about the set.
 
     A rank that is there twice keeps its first file. Files without device activity are left out beside files that have
-    some: a coordinator on CPUs is no rank of a GPU job.
+    some: a coordinator on CPUs is no rank of a GPU job; a rank that our collectors recorded is one.
     """
     warnings: list[DataWarning] = []
     on_device = [any(counts.get("activities", 0) for counts in trace.coverage.values()) for trace in traces]
@@ -20,11 +20,14 @@ def selection(traces: Sequence[Trace]) -> tuple[list[int], list[DataWarning]]:
     for at, trace in enumerate(traces):
         path = trace.ranks["path"].iloc[0]
         rank = trace.rank_numbers[0]
-        if any(on_device) and not on_device[at]:
-            warnings.append(DataWarning("no-device-activity", "this file has no device activity, other files do; it is not counted as a rank", path=path))
+        if any(on_device) and not on_device[at] and not len(trace.recorded_steps):
+            message = "this file has no device activity, other files do; it is not counted as a rank"
+            warnings.append(DataWarning("no-device-activity", message, path=path))
         elif rank in chosen:
             first = traces[chosen[rank]].ranks["path"].iloc[0]
-            warnings.append(DataWarning("duplicate-rank", f"rank {rank} is in {first} and again in this file, which is left out", path=path))
+            warnings.append(
+                DataWarning("duplicate-rank", f"rank {rank} is in {first} and again in this file, which is left out", path=path)
+            )
         else:
             chosen[rank] = at
     positions = [chosen[rank] for rank in sorted(chosen)]
@@ -44,7 +47,11 @@ def _incomplete(traces: Sequence[Trace]) -> list[DataWarning]:
     sizes = {int(size) for trace in traces for size in trace.ranks["world_size"] if size > 0}
     warnings = []
     if len(ranks) > len(known) and len(ranks) > 1:
-        warnings.append(DataWarning("rank-unknown", "files do not say which rank they are; they are kept apart, without a number", len(ranks) - len(known)))
+        warnings.append(
+            DataWarning(
+                "rank-unknown", "files do not say which rank they are; they are kept apart, without a number", len(ranks) - len(known)
+            )
+        )
     if len(sizes) > 1:
         warnings.append(DataWarning("world-size", f"the files disagree on the world size: {', '.join(map(str, sorted(sizes)))}"))
     world = max(sizes, default=0)

@@ -22,12 +22,14 @@ class Column:
 
     An unknown value is NaN (float64), <NA>/None (object) or a missing category; the row's `note` says why.
     A column of integers that may be unknown is declared object and holds int or None.
+    default: what every row gets where the data does not name the column; ... means that it must.
     """
 
     name: str
     dtype: str
     unit: str
     doc: str
+    default: Any = ...
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,12 @@ class Schema:
         """
         data = {} if data is None else data
         if len(data):
-            missing, extra = set(self.names) - set(data), set(data) - set(self.names)
+            missing = {column.name for column in self.columns if column.name not in data and column.default is ...}
+            extra = set(data) - set(self.names)
             if missing or extra:
-                raise KeyError(f"table {self.name}: missing {sorted(missing)}, not declared {sorted(extra)}")
+                raise KeyError(f"table {self.name}: missing {sorted(missing)}, not declared {sorted(map(str, extra))}")
+            rows = len(next(iter(data.values()))) if isinstance(data, Mapping) else len(data)
+            data = {column.name: data[column.name] if column.name in data else [column.default] * rows for column in self.columns}
         return pd.DataFrame({column.name: _as_dtype(data.get(column.name, ()), column.dtype) for column in self.columns})
 
 
@@ -69,8 +74,16 @@ def _as_dtype(values: Any, dtype: str) -> Any:
         # One dtype of categories whatever the pandas version, so that categoricals of many ranks can be joined.
         return values if values.categories.dtype == object else values.rename_categories(values.categories.astype(object))
     if dtype == "object":
-        return pd.array(np.asarray(values, dtype=object), dtype=object)
+        objects = _objects(values)
+        objects[pd.isna(objects)] = None
+        return pd.Series(objects, dtype=object)  # a bare array of texts would become pandas' str, with NaN for None
     return np.asarray(values, dtype=_PANDAS_DTYPES[dtype])
+
+
+def _objects(values: Any) -> Any:
+    out = np.empty(len(values), dtype=object)
+    out[:] = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    return out
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,14 @@ ANNOTATIONS = Schema(
 DEVICE_ANNOTATIONS = Schema(
     "device_annotations",
     "Annotations as the device saw them (gpu_user_annotation); they cover kernels and are no activities",
-    (_RANK, Column("device", "int32", "", "device"), Column("stream", "int64", "", "stream id"), _START, _END, Column("name", "category", "", "text")),
+    (
+        _RANK,
+        Column("device", "int32", "", "device"),
+        Column("stream", "int64", "", "stream id"),
+        _START,
+        _END,
+        Column("name", "category", "", "text"),
+    ),
 )
 
 COLLECTIVES = Schema(
@@ -126,7 +133,12 @@ COLLECTIVES = Schema(
         Column("stream", "int64", "", "stream of its first kernel; -1 on CPU"),
         _START,
         _END,
-        Column("collective", "category", "", "all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, gather, scatter, send, recv, send_recv, barrier, …; unknown"),
+        Column(
+            "collective",
+            "category",
+            "",
+            "all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, gather, scatter, send, recv, send_recv, barrier, …; unknown",
+        ),
         Column("group", "category", "", "process group name, missing when not recorded"),
         Column("group_desc", "category", "", "process group description"),
         Column("group_size", "int64", "", "ranks in the group, -1 unknown"),
@@ -143,13 +155,21 @@ COLLECTIVES = Schema(
         Column("launch_end_ns", "int64", "ns", "end of the API call (or c10d operator) that enqueued it, -1 unknown"),
         Column("kernels", "int64", "", "activities that make up the operation"),
         Column("evidence", "category", "", "metadata, copy-engine, name, annotation (gloo), hook (recorded by c3prof) or flight-recorder"),
+        Column("wait_start_ns", "int64", "ns", "when the host first waited for it, -1 not recorded", default=NONE),
+        Column("blocked_ns", "int64", "ns", "time that the host was blocked in waits for it, -1 not recorded", default=NONE),
     ),
 )
 
 STEPS = Schema(
     "steps",
     "Training steps as the CPU saw them (ProfilerStep#n), sorted by rank, step",
-    (_RANK, Column("step", "int64", "", "number in ProfilerStep#n"), _START, _END),
+    (
+        _RANK,
+        Column("step", "int64", "", "number in ProfilerStep#n"),
+        _START,
+        _END,
+        Column("phase", "category", "", "of calibration: serialized, concurrent or discarded; missing without", default=None),
+    ),
 )
 
 RANKS = Schema(
@@ -166,6 +186,9 @@ RANKS = Schema(
         Column("tick_ns", "int64", "ns", "gcd of all times and durations: what the clock resolves"),
         Column("device_name", "object", "", "name of the device it used, None unknown"),
         Column("events", "int64", "", "events in the file"),
+        Column(
+            "status", "object", "", "complete, running, killed, stalled, exception:X or signal:X; None without a manifest", default=None
+        ),
     ),
 )
 
@@ -184,25 +207,70 @@ GROUPS = Schema(
 COUNTERS = Schema(
     "counters",
     "Counter samples (ph C), if the file has any",
-    (_RANK, Column("at_ns", "int64", "ns", "time of the sample"), Column("name", "category", "", "counter"), Column("value", "float64", "", "value")),
+    (
+        _RANK,
+        Column("at_ns", "int64", "ns", "time of the sample"),
+        Column("name", "category", "", "counter"),
+        Column("value", "float64", "", "value"),
+    ),
+)
+
+WINDOWS = Schema(
+    "windows",
+    "Recording windows of the profiler, sorted by rank, start; between two of a rank nothing was recorded",
+    (_RANK, _START, _END),
+)
+
+RECORDED_STEPS = Schema(
+    "recorded_steps",
+    "Every step that the collectors counted, inside and outside of profiler windows, sorted by rank, step",
+    (
+        _RANK,
+        Column("step", "int64", "", "step number"),
+        _START,
+        _END,
+        Column("cpu_ns", "int64", "ns", "CPU time of the thread that runs the loop, -1 unknown"),
+        Column("phase", "category", "", "of calibration: serialized, concurrent or discarded; missing without"),
+        Column("window", "int64", "", "profiler window that was open, -1 for none"),
+    ),
+)
+
+RECORDED_COLLECTIVES = Schema(
+    "recorded_collectives",
+    "Every operation that the c10d hook saw, inside and outside of profiler windows, sorted by rank, start",
+    (
+        *(column for column in COLLECTIVES.columns if column.name not in {"op", "kernels", "stream", "order"}),
+        Column("asynchronous", "object", "", "async_op of the call; None when torch does not say"),
+        Column("phase", "category", "", "of calibration: serialized, concurrent or discarded; missing without"),
+    ),
 )
 
 SCHEMAS: dict[str, Schema] = {
     schema.name: schema
-    for schema in (ACTIVITIES, LAUNCHES, OPS, ANNOTATIONS, DEVICE_ANNOTATIONS, COLLECTIVES, STEPS, RANKS, GROUPS, COUNTERS)
+    for schema in (
+        ACTIVITIES,
+        LAUNCHES,
+        OPS,
+        ANNOTATIONS,
+        DEVICE_ANNOTATIONS,
+        COLLECTIVES,
+        STEPS,
+        RANKS,
+        GROUPS,
+        COUNTERS,
+        WINDOWS,
+        RECORDED_STEPS,
+        RECORDED_COLLECTIVES,
+    )
 }
 
-_POINTERS = {
+POINTERS = {
     "activities": {"launch": "launches", "op": "ops", "annotation": "annotations", "collective_id": "collectives"},
     "launches": {"op": "ops", "annotation": "annotations"},
     "ops": {"parent": "ops"},
     "annotations": {"parent": "annotations"},
     "collectives": {"op": "ops"},
 }
-
-
-def _empty(schema: Schema) -> Any:
-    return field(default_factory=schema.frame)
 
 
 @dataclass(frozen=True)
@@ -213,16 +281,19 @@ class Trace:
     coverage: counts per rank of what was read, dropped and linked (docs/metrics.md §6), {rank: {name: count}}.
     """
 
-    activities: pd.DataFrame = _empty(ACTIVITIES)
-    launches: pd.DataFrame = _empty(LAUNCHES)
-    ops: pd.DataFrame = _empty(OPS)
-    annotations: pd.DataFrame = _empty(ANNOTATIONS)
-    device_annotations: pd.DataFrame = _empty(DEVICE_ANNOTATIONS)
-    collectives: pd.DataFrame = _empty(COLLECTIVES)
-    steps: pd.DataFrame = _empty(STEPS)
-    ranks: pd.DataFrame = _empty(RANKS)
-    groups: pd.DataFrame = _empty(GROUPS)
-    counters: pd.DataFrame = _empty(COUNTERS)
+    activities: pd.DataFrame = field(default_factory=ACTIVITIES.frame)
+    launches: pd.DataFrame = field(default_factory=LAUNCHES.frame)
+    ops: pd.DataFrame = field(default_factory=OPS.frame)
+    annotations: pd.DataFrame = field(default_factory=ANNOTATIONS.frame)
+    device_annotations: pd.DataFrame = field(default_factory=DEVICE_ANNOTATIONS.frame)
+    collectives: pd.DataFrame = field(default_factory=COLLECTIVES.frame)
+    steps: pd.DataFrame = field(default_factory=STEPS.frame)
+    ranks: pd.DataFrame = field(default_factory=RANKS.frame)
+    groups: pd.DataFrame = field(default_factory=GROUPS.frame)
+    counters: pd.DataFrame = field(default_factory=COUNTERS.frame)
+    windows: pd.DataFrame = field(default_factory=WINDOWS.frame)
+    recorded_steps: pd.DataFrame = field(default_factory=RECORDED_STEPS.frame)
+    recorded_collectives: pd.DataFrame = field(default_factory=RECORDED_COLLECTIVES.frame)
     devices: Mapping[tuple[int, int], Mapping[str, Any]] = field(default_factory=dict)
     warnings: Sequence[DataWarning] = ()
     coverage: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
@@ -242,7 +313,7 @@ class Trace:
         shifts = {name: np.cumsum([0] + [len(getattr(t, name)) for t in traces[:-1]]) for name in SCHEMAS}
         frames = {}
         for name, schema in SCHEMAS.items():
-            parts = [_shifted(getattr(t, name), _POINTERS.get(name, {}), shifts, i) for i, t in enumerate(traces)]
+            parts = [_shifted(getattr(t, name), POINTERS.get(name, {}), shifts, i) for i, t in enumerate(traces)]
             frames[name] = _concat_frames(parts, schema)
         return cls(
             **frames,
@@ -272,7 +343,7 @@ class Trace:
             ranks = frame["rank"].to_numpy()
             low, high = np.searchsorted(ranks, [rank, rank + 1]) if len(ranks) else (0, 0)
             frames[name], starts[name] = frame.iloc[low:high].reset_index(drop=True), -int(low)
-        for name, pointers in _POINTERS.items():
+        for name, pointers in POINTERS.items():
             frames[name] = _shifted(frames[name], pointers, {target: [starts[target]] for target in starts}, 0)
         return replace(
             self,
@@ -287,7 +358,9 @@ class Trace:
 
     def summary(self) -> "Trace":
         """The same Trace without what grows with the events: collectives, steps, ranks and groups stay."""
-        kept = {name: SCHEMAS[name].frame() for name in ("activities", "launches", "ops", "annotations", "device_annotations", "counters")}
+        kept: dict[str, Any] = {
+            name: SCHEMAS[name].frame() for name in ("activities", "launches", "ops", "annotations", "device_annotations", "counters")
+        }
         collectives = self.collectives.assign(op=np.full(len(self.collectives), NONE, np.int32))
         return replace(self, **kept, collectives=collectives)
 
@@ -313,7 +386,7 @@ def _shifted(frame: pd.DataFrame, pointers: Mapping[str, str], shifts: Mapping[s
 
 
 def _concat_frames(parts: Sequence[pd.DataFrame], schema: Schema) -> pd.DataFrame:
-    columns = {}
+    columns: dict[str, Any] = {}
     for column in schema.columns:
         pieces = [part[column.name] for part in parts if len(part)] or [parts[0][column.name]]
         if column.dtype == "category":

@@ -36,9 +36,7 @@ def _text_in_steps(value: float, steps: tuple[tuple[int, str], ...]) -> str:
         return "–"
     if value == 0:
         return f"0 {steps[-1][1]}"
-    for factor, unit in steps:
-        if abs(value) >= factor:
-            break
+    factor, unit = next((step for step in steps if abs(value) >= step[0]), steps[-1])
     scaled = value / factor
     digits = 0 if factor == 1 or abs(scaled) >= 100 else 1 if abs(scaled) >= 10 else 2
     return f"{scaled:,.{digits}f} {unit}"

@@ -28,7 +28,7 @@ def nccl(
     kind: str, start: float, end: float, *, stream: int = 20, group: str = "0", size: int = 2, elements: int = 1024, **args: Any
 ) -> Event:
     """An NCCL kernel with collective arguments, as torch ≥ 2.4 writes them."""
-    arguments = {
+    arguments: dict[str, Any] = {
         "Collective name": kind,
         "Process Group Name": group,
         "Process Group Description": "default_pg",
@@ -45,12 +45,12 @@ def launch(start: float, end: float, correlation: int, *, name: str = "cudaLaunc
     return _cpu("cuda_runtime", name, start, end, thread, {"correlation": correlation, **args})
 
 
-def op(name: str, start: float, end: float, *, thread: int = 1, **args: Any) -> Event:
+def op(name: str, start: float, end: float, *, thread: Any = 1, **args: Any) -> Event:
     """A CPU operator."""
     return _cpu("cpu_op", name, start, end, thread, args)
 
 
-def annotation(name: str, start: float, end: float, *, thread: int = 1, **args: Any) -> Event:
+def annotation(name: str, start: float, end: float, *, thread: Any = 1, **args: Any) -> Event:
     """A user annotation on a CPU thread (ProfilerStep#3, gloo:all_reduce, …)."""
     return _cpu("user_annotation", name, start, end, thread, args)
 
@@ -88,7 +88,16 @@ def _device(cat: str, name: str, start: float, end: float, stream: int, device: 
 
 
 def _cpu(cat: str, name: str, start: float, end: float, thread: int, args: Mapping[str, Any]) -> Event:
-    return {"ph": "X", "cat": cat, "name": name, "pid": 1000, "tid": thread, "ts": start, "dur": _difference(start, end), "args": dict(args)}
+    return {
+        "ph": "X",
+        "cat": cat,
+        "name": name,
+        "pid": 1000,
+        "tid": thread,
+        "ts": start,
+        "dur": _difference(start, end),
+        "args": dict(args),
+    }
 
 
 def _difference(start: float, end: float) -> float:

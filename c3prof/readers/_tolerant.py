@@ -37,11 +37,11 @@ _CONTROL = re.compile(rb"[\x00-\x1f]")
 _SURROGATES = re.compile(rb"(\\u[dD][89abAB]..\\u[dD][c-fC-F]..)|\\u[dD][89a-fA-F]..|\\.", re.DOTALL)
 
 
-class Incomplete(Exception):  # noqa: N818 - not an error: more bytes are needed
+class Incomplete(Exception):
     """The value goes on after the bytes at hand."""
 
 
-class Unreadable(Exception):  # noqa: N818 - caught by the scan, never seen by a user
+class Unreadable(Exception):
     """The value cannot be understood. kind: bad-event or deep."""
 
     def __init__(self, kind: str = "bad-event") -> None:

@@ -2,11 +2,12 @@
 
 import zlib
 from collections.abc import Callable, Iterator
-from typing import IO, cast
+from typing import IO
 
 from c3prof.errors import DataWarning
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_BITE = 256
 _READ = 1 << 18  # compressed bytes a read: decompressed blocks stay at a few MB
 
 Progress = Callable[[int], None]
@@ -53,7 +54,9 @@ class Blocks:
                 if piece:
                     yield piece
                 if member.error:
-                    self._warn("gzip-damaged", f"gzip data is damaged at byte {member.error_at:,} ({member.error}); what lies behind it is lost")
+                    self._warn(
+                        "gzip-damaged", f"gzip data is damaged at byte {member.error_at:,} ({member.error}); what lies behind it is lost"
+                    )
                     return
                 offset += len(data)
                 data = self._read() if not member.done else b""
@@ -77,7 +80,7 @@ class _Member:
     def __init__(self, start: int) -> None:
         from isal import isal_zlib  # noqa: PLC0415 - a C extension, loaded when a file is read
 
-        self._error = isal_zlib.error
+        self._error = isal_zlib.IsalError
         self._decoder = isal_zlib.decompressobj(wbits=31)
         self._start = start
         self._fed = 0
@@ -90,12 +93,12 @@ class _Member:
 
     @property
     def rest(self) -> bytes:
-        return cast("bytes", self._decoder.unused_data)
+        return self._decoder.unused_data
 
     def decompress(self, data: bytes, file: IO[bytes]) -> bytes:
         """The next decompressed bytes; on damage the bytes before it, with `error` set."""
         try:
-            piece = cast("bytes", self._decoder.decompress(data))
+            piece = self._decoder.decompress(data)
         except self._error as error:
             self.error = str(error)
             return self._salvage(file, len(data))
@@ -114,11 +117,17 @@ class _Member:
             data = file.read(min(left, _READ))
             decoder.decompress(data)
             left -= len(data)
-        for at in range(0, length, 64):
-            try:
-                salvaged.append(decoder.decompress(file.read(64)))
-            except zlib.error:
-                self.error_at = self._start + self._fed + at
-                break
+        whole = 0
+        for size in (_BITE, 1):  # a decoder that raised is of no use: its copy from before goes on in single bytes
+            file.seek(self._start + self._fed + whole)
+            while whole < length:
+                before = decoder.copy()
+                try:
+                    salvaged.append(decoder.decompress(file.read(size)))
+                except zlib.error:
+                    decoder = before
+                    break
+                whole += size
+        self.error_at = self._start + self._fed + whole
         file.seek(back)
         return b"".join(salvaged)

@@ -125,7 +125,7 @@ def _kind_of_op(ops: pd.DataFrame) -> Codes:
 def _peer_to_peer(file: "File", rows: Int) -> Bool:
     by_name = file.strings.lookup(file.scan.events["name"][rows], _is_peer_copy, bool, absent=False)
     by_kind = file.strings.lookup(file.sparse("device", "copy_kind", rows, NONE), _is_peer_copy, bool, absent=False)
-    return np.asarray(by_name | by_kind, bool)
+    return np.logical_or(by_name, by_kind)
 
 
 def _is_peer_copy(text: str) -> bool:

@@ -1,7 +1,5 @@
 """Device activities of one file with believable times, and their links: activity ← launch ← operator ← annotation."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import pandas as pd

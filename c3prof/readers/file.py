@@ -82,7 +82,8 @@ class File:
         place = self._places[group][rows]
         if not len(values):
             return np.full(len(rows), absent, values.dtype)
-        return np.where(place >= 0, values[place], np.array(absent, values.dtype))
+        found: npt.NDArray[Any] = np.where(place >= 0, values[place], np.array(absent, values.dtype))
+        return found
 
     def text(self, group: str, column: str, rows: Int) -> pd.Categorical:
         """A text column of a sparse group for the given events."""

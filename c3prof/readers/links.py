@@ -9,6 +9,7 @@ from c3prof.readers.cpu_side import CpuSide
 from c3prof.readers.file import File, Int
 from c3prof.trace import NONE
 
+
 @dataclass(frozen=True)
 class Links:
     """Per activity: row in launches, ops, annotations (-1 none), correlation id, and whether it is part of a graph replay."""

@@ -63,16 +63,30 @@ def _axis(origin: int, last: int, threads: int) -> _Axis:
 
 
 def _parents(begin: Int, close: Int, thread: Int) -> Int:
-    """Parent of each span sorted by (begin, longest first): the last one before it at one level less of depth."""
-    positions = np.arange(len(begin))
-    depth = positions - np.searchsorted(np.sort(close), begin, side="right")
+    """Parent of each span sorted by (begin, longest first): where spans nest, the last one before it one level up."""
+    depth = np.arange(len(begin)) - np.searchsorted(np.sort(close), begin, side="right")
     parent = np.full(len(begin), NONE, np.int64)
     by_depth = np.argsort(depth, kind="stable")
     levels = np.split(by_depth, np.flatnonzero(np.diff(depth[by_depth])) + 1)
     for above, here in pairwise(levels):
         at = np.searchsorted(above, here) - 1
         parent[here] = np.where(at >= 0, above[at], NONE)
-    return _climbed(parent, parent, close, begin, thread, thread)
+    crossing = (close > close[parent]) & (parent >= 0)
+    for code in np.unique(thread[crossing]).tolist():  # hardly ever: then one by one
+        low, high = np.searchsorted(thread, [code, code + 1])
+        parent[low:high] = _parents_of_crossing(begin[low:high].tolist(), close[low:high].tolist(), int(low))
+    return parent
+
+
+def _parents_of_crossing(begin: list[int], close: list[int], first: int) -> list[int]:
+    """Parents of the spans of one thread, positions from `first` on: the last one still open at each start."""
+    parents, still_open = [], list[int]()
+    for position, start in enumerate(begin):
+        while still_open and close[still_open[-1]] <= start:
+            still_open.pop()
+        parents.append(still_open[-1] + first if still_open else NONE)
+        still_open.append(position)
+    return parents
 
 
 def innermost(spans: Nesting, thread: Int, at: Int, span_thread: Int) -> Int:

@@ -63,7 +63,9 @@ def collectives_on_devices(
     op = np.where(classes.comm_op[leading], links.op[leading], NONE)
     source = _argument_rows(file, rows[leading], op, cpu.op_rows)
     launch = links.launch[leading]
-    launch_start = np.where(launch >= 0, launches["start_ns"].to_numpy()[launch], start[rank_of_start]) if len(launches) else start[rank_of_start]
+    launch_start = (
+        np.where(launch >= 0, launches["start_ns"].to_numpy()[launch], start[rank_of_start]) if len(launches) else start[rank_of_start]
+    )
     launch_end = np.where(launch >= 0, launches["end_ns"].to_numpy()[launch], NONE) if len(launches) else np.full(len(leading), NONE)
     kind = _refined_kinds(np.array(WORDS, object)[classes.collective[leading]], links.annotation[leading], notes)
     columns = {
@@ -159,7 +161,9 @@ def sizes(kind: npt.NDArray[Any], inputs: Int, outputs: Int, group_size: Int, dt
     max(in, out) elements; a send counts its input, a recv its output. An all_gather of which only the input is known
     has input × group size.
     """
-    gathered = np.where((kind == "all_gather") & (outputs < 0), np.where(group_size > 0, inputs * group_size, NONE), np.maximum(inputs, outputs))
+    gathered = np.where(
+        (kind == "all_gather") & (outputs < 0), np.where(group_size > 0, inputs * group_size, NONE), np.maximum(inputs, outputs)
+    )
     elements = np.select([(kind == "send") & (inputs >= 0), (kind == "recv") & (outputs >= 0)], [inputs, outputs], gathered)
     known = {text: item_size(str(text)) for text in set(dtype.tolist())}
     item = np.array([known[text] for text in dtype.tolist()], np.int64)
@@ -230,6 +234,6 @@ def _frame(file: "File", columns: dict[str, Any], launched: Int) -> pd.DataFrame
     sorted_groups = group.codes[order]
     begins = np.r_[0, np.flatnonzero(np.diff(sorted_groups)) + 1] if len(order) else np.zeros(0, np.int64)
     place[order] = np.arange(len(order)) - np.repeat(begins, np.diff(np.r_[begins, len(order)]))
-    text = {c: pd.Categorical(np.where(columns[c] == "", None, columns[c])) for c in ("collective", "dtype")}
+    text = {c: pd.Categorical([text or None for text in columns[c].tolist()]) for c in ("collective", "dtype")}
     rank = np.full(len(order), file.rank, np.int32)
     return COLLECTIVES.frame({**columns, **text, "rank": rank, "order": place})

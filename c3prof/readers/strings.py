@@ -1,6 +1,7 @@
 """Dictionary codes of the scan → categoricals of the frames."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ class Strings:
         counts = np.bincount(codes[codes >= 0], minlength=len(self.texts))
         return np.flatnonzero(counts)
 
-    def lookup(self, codes: Codes, function: Callable[[str], object], dtype: type | str, absent: object) -> npt.NDArray[np.generic]:
+    def lookup(self, codes: Codes, function: Callable[[str], object], dtype: type | str, absent: object) -> npt.NDArray[Any]:
         """function(text) for each code, computed once per distinct text; `absent` where the code is -1."""
         used = self.used(codes)
         table = np.full(len(self.texts) + 1, absent, dtype=dtype)  # the last entry answers code -1
@@ -33,11 +34,13 @@ class Strings:
         return categorical(codes, used, self.texts[used])
 
 
-def categorical(codes: Codes, used: npt.NDArray[np.int64], texts: Sequence[str] | npt.NDArray[np.object_]) -> pd.Categorical:
+def categorical(
+    codes: npt.NDArray[np.signedinteger[Any]], used: npt.NDArray[np.int64], texts: Sequence[str] | npt.NDArray[np.object_]
+) -> pd.Categorical:
     """Codes whose values `used` mean `texts` as a categorical; texts may repeat; other codes are missing."""
     position: dict[str, int] = {}
     for text in texts:
         position.setdefault(text, len(position))
     table = np.full(int(used.max()) + 2 if len(used) else 1, -1, np.int32)  # the last entry answers code -1
     table[used] = [position[text] for text in texts]
-    return pd.Categorical.from_codes(table[codes], categories=pd.Index(list(position), dtype=object))  # type: ignore[arg-type]
+    return pd.Categorical.from_codes(table[codes], categories=pd.Index(list(position), dtype=object))

@@ -1,0 +1,63 @@
+"""Everything that needs all ranks: one join, then the tables that rest on it."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from c3prof.analysis.bandwidth import BANDWIDTH_FIT, bandwidth_fit
+from c3prof.analysis.bucket_plans import BUCKET_PLANS, bucket_plans
+from c3prof.analysis.clock import CLOCKS
+from c3prof.analysis.collectives import COLLECTIVES, ledger
+from c3prof.analysis.collectives_by_kind import COLLECTIVES_BY_KIND, collectives_by_kind
+from c3prof.analysis.groups import PROCESS_GROUPS, process_groups
+from c3prof.analysis.joined import joined
+from c3prof.analysis.settings import Settings
+from c3prof.analysis.stragglers import STRAGGLERS, STRAGGLERS_BY_STEP, WAITS_BY_RANK, stragglers
+from c3prof.analysis.waits import waits
+from c3prof.table import Table
+from c3prof.trace import Trace
+
+
+SCHEMAS = (
+    COLLECTIVES,
+    COLLECTIVES_BY_KIND,
+    STRAGGLERS,
+    STRAGGLERS_BY_STEP,
+    WAITS_BY_RANK,
+    BANDWIDTH_FIT,
+    BUCKET_PLANS,
+    PROCESS_GROUPS,
+    CLOCKS,
+)
+
+NEEDS = ("_collective_overlap",)
+"""Hidden and exposed time of each collective, a row a row of Trace.collectives; taken where it is there."""
+
+
+def across_ranks(trace: Trace, tables: Mapping[str, Table], settings: Settings) -> tuple[Table, ...]:
+    """The tables of SCHEMAS, in that order, of a summary Trace."""
+    run = joined(trace, settings.steps)
+    split = waits(run)
+    groups = process_groups(run, dict(settings.groups))
+    collectives = ledger(run, split, groups, *_overlap(tables, len(trace.collectives)))
+    fit = bandwidth_fit(run, split, groups)
+    return (
+        collectives,
+        collectives_by_kind(run, split, groups, collectives),
+        *stragglers(run, split),
+        fit,
+        bucket_plans(run, split, groups, fit),
+        groups,
+        run.clocks,
+    )
+
+
+def _overlap(tables: Mapping[str, Table], n: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """hidden_ns and exposed_ns of each record, NaN where nothing of it ran on the device or nobody computed them."""
+    table = tables.get(NEEDS[0])
+    if table is None or len(table) != n:
+        return np.full(n, np.nan), np.full(n, np.nan)
+    seen = table.frame["comm_ns"].to_numpy() > 0
+    hidden, exposed = (np.where(seen, table.frame[c].to_numpy(), np.nan) for c in ("hidden_ns", "exposed_ns"))
+    return hidden, exposed

@@ -1,0 +1,124 @@
+"""Clean and overlapped samples side by side: the rows that the estimators work on."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from c3prof.analysis.intervals import Int64s
+from c3prof.analysis.samples import Samples
+from c3prof.analysis.segments import FloatArray, IntArray, Segments
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The samples of `rows` rows (signature × co-runner), each array sorted by row.
+
+    *_ns: durations; shared_ns: time shared with the co-runner; *_step: number of the step, 0, 1, … (-1 none);
+    signature, group: of each row; rows of one signature hold the same clean samples, group is its kernel class.
+    """
+
+    signature: IntArray
+    group: IntArray
+    clean_row: IntArray
+    clean_ns: FloatArray
+    clean_step: IntArray
+    over_row: IntArray
+    over_ns: FloatArray
+    shared_ns: FloatArray
+    over_step: IntArray
+
+    @property
+    def rows(self) -> int:
+        return len(self.signature)
+
+    @property
+    def clean(self) -> Segments:
+        return Segments(self.clean_row, self.rows)
+
+    @property
+    def over(self) -> Segments:
+        return Segments(self.over_row, self.rows)
+
+    def keeping(self, over: BoolArray) -> "Sides":
+        """The same rows with only some of the overlapped samples."""
+        kept = {name: getattr(self, name)[over] for name in ("over_row", "over_ns", "shared_ns", "over_step")}
+        return replace(self, **kept)
+
+    def only(self, rows: BoolArray) -> "Sides":
+        """Some of the rows, numbered anew."""
+        place = np.cumsum(rows) - 1
+        clean, over = rows[self.clean_row], rows[self.over_row]
+        return Sides(
+            self.signature[rows],
+            self.group[rows],
+            place[self.clean_row[clean]],
+            self.clean_ns[clean],
+            self.clean_step[clean],
+            place[self.over_row[over]],
+            self.over_ns[over],
+            self.shared_ns[over],
+            self.over_step[over],
+        )
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Which signature and co-runner each row is about, and which samples it rests on (positions in Samples)."""
+
+    signature: Int64s
+    label: Int64s
+    sides: Sides
+    clean: Int64s
+    over: Int64s
+
+
+def rows_of(samples: Samples, group: Any, clean: BoolArray, over: BoolArray, *, same_place: bool = False) -> Rows:
+    """A row for each signature and co-runner that has overlapped samples.
+
+    clean, over: which samples may stand on either side; group: kernel class code of each signature;
+    same_place: only clean samples from those places in the step where the row has overlapped ones.
+    """
+    over_at = np.flatnonzero(over)
+    key = samples.signature[over_at] * len(samples.labels) + samples.label[over_at]
+    keys, row = np.unique(key, return_inverse=True)
+    order = np.argsort(row, kind="stable")
+    over_at, row = over_at[order], row[order]
+    signature, label = keys // len(samples.labels), keys % len(samples.labels)
+    clean_at, clean_row = _clean_of(samples, signature, np.flatnonzero(clean))
+    if same_place:
+        known = _place_key(samples, over_at, row)
+        there = np.isin(_place_key(samples, clean_at, clean_row), known)
+        clean_at, clean_row = clean_at[there], clean_row[there]
+    step = np.unique(samples.step, return_inverse=True)[1]
+    sides = Sides(
+        signature,
+        np.asarray(group)[signature],
+        clean_row,
+        samples.duration[clean_at].astype(float),
+        step[clean_at],
+        row,
+        samples.duration[over_at].astype(float),
+        samples.shared[over_at].astype(float),
+        step[over_at],
+    )
+    return Rows(signature, label, sides, clean_at, over_at)
+
+
+def _place_key(samples: Samples, at: Int64s, row: IntArray) -> Int64s:
+    place = samples.marks.place[samples.row[at]]
+    return np.asarray(row * (int(samples.marks.place.max(initial=0)) + 1) + place)
+
+
+def _clean_of(samples: Samples, signature: Int64s, clean_at: Int64s) -> tuple[Int64s, Int64s]:
+    """Clean samples of the signature of each row, once a row, and their rows."""
+    clean_at = clean_at[np.argsort(samples.signature[clean_at], kind="stable")]
+    of = samples.signature[clean_at]
+    first, last = np.searchsorted(of, signature, side="left"), np.searchsorted(of, signature, side="right")
+    sizes = last - first
+    row = np.repeat(np.arange(len(signature)), sizes)
+    within = np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return clean_at[first[row] + within], row

@@ -1,0 +1,71 @@
+"""Wires components to plain functions; what they compute stands in the views."""
+
+from typing import Any
+
+from dash import Dash, Input, Output, State, ctx, no_update
+
+from c3prof.app import collectives, compare, ids, layout, overview, ranks, slowdown, tables, timeline_page
+from c3prof.app.query import Query
+from c3prof.app.run import Run
+
+SHOWN = "shown"
+"""Class of the page once it is no longer about loading: polling leaves it alone from then on."""
+
+PAGES = {
+    "/": overview.page,
+    "/timeline": timeline_page.page,
+    "/slowdown": slowdown.page,
+    "/collectives": collectives.page,
+    "/ranks": ranks.page,
+    "/tables": tables.page,
+}
+
+
+def page(run: Run, other: Run | None, path: str, search: str) -> Any:
+    """The view at a path; loading or the error while there is no report."""
+    if run.report is None:
+        return layout.loading(run)
+    query = Query.of(search)
+    if path == "/compare":
+        return compare.page(run, other, query)
+    return PAGES.get(path, overview.page)(run, query)
+
+
+def register(app: Dash, run: Run, other: Run | None) -> None:
+    """Adds every callback to the app."""
+
+    @app.callback(Output(ids.NAVIGATION, "children"), Input(ids.LOCATION, "pathname"))
+    def _navigation(path: str) -> Any:
+        return layout.navigation(path, compare=other is not None)
+
+    @app.callback(
+        Output(ids.PAGE, "children"),
+        Output(ids.PAGE, "className"),
+        Output(ids.POLL, "disabled"),
+        Input(ids.LOCATION, "pathname"),
+        Input(ids.LOCATION, "search"),
+        Input(ids.POLL, "n_intervals"),
+        State(ids.PAGE, "className"),
+    )
+    def _page(path: str, search: str, _: int, shown: str) -> Any:
+        done = run.done and (other is None or other.done)
+        if ctx.triggered_id == ids.POLL and shown == SHOWN:
+            return no_update, no_update, done
+        ready = run.report is not None and (path != "/compare" or other is None or other.report is not None)
+        return page(run, other, path or "/", search or ""), SHOWN if ready else "", done
+
+    @app.callback(
+        Output(ids.SLOWDOWN_SAMPLES, "children"), Input(ids.SLOWDOWN_GRID, "selectedRows"), prevent_initial_call=True
+    )
+    def _samples(rows: list[dict[str, Any]] | None) -> Any:
+        return slowdown.samples(run, rows[0]) if rows else no_update
+
+    @app.callback(Output(ids.RANKS_MAP, "figure"), Input(ids.RANKS_MEASURE, "value"), prevent_initial_call=True)
+    def _ranks(measure: str) -> Any:
+        return ranks.figure(run, measure)
+
+    @app.callback(
+        Output(ids.LOCATION, "search"), Input(ids.TABLE_CHOICE, "value"), State(ids.LOCATION, "pathname"), prevent_initial_call=True
+    )
+    def _table(name: str, path: str) -> Any:
+        return Query({"table": name}).text if path == "/tables" else no_update

@@ -1,0 +1,94 @@
+"""The command line: flags → one call → a page. Errors become one line and an exit code here, and nowhere else.
+
+Exit codes: 0 a report was made; 1 nothing usable; 2 wrong usage; 3 --strict and a warning that bears on a number; 130 Ctrl-C.
+Only typer is imported at the start; each command loads what it needs when it runs (a test guards it).
+"""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from c3prof import __version__
+from c3prof.commands import analyze, dashboard, demo, doctor, export, hta, report, run, schema, scrub, slowdown
+from c3prof.errors import C3profError, WrongSettings
+
+app = typer.Typer(
+    name="c3prof",
+    help="Profile concurrent computation and communication in distributed training.",
+    no_args_is_help=True,
+    rich_markup_mode=None,  # plain help starts three times as fast
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (
+    analyze.analyze,
+    slowdown.slowdown,
+    dashboard.dashboard,
+    report.report,
+    export.export,
+    run.run,
+    demo.demo,
+    doctor.doctor,
+    scrub.scrub,
+    schema.schema,
+    hta.hta,
+):
+    app.command()(command)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"c3prof {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")] = False,
+) -> None:
+    del version  # its callback has answered
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    sys.exit(exit_code())
+
+
+def exit_code(arguments: list[str] | None = None) -> int:
+    """The exit code of a command line (sys.argv when None), after its output went out and its errors became one line."""
+    try:
+        app(arguments, prog_name="c3prof")
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else int(done.code is not None)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last line of defence: a user never sees a traceback
+        return _failed(*_said(error))
+    return 0
+
+
+def _said(error: BaseException) -> tuple[str, int]:
+    """What a user reads about an error, and the exit code."""
+    if isinstance(error, C3profError):
+        return str(error), 2 if isinstance(error, WrongSettings) else 1
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted", 130
+    if isinstance(error, MemoryError):
+        return "out of memory: look at fewer ranks at once, or use --steps", 1
+    if isinstance(error, OSError):
+        return f"{error.filename or 'input or output'}: {error.strerror or error}", 1
+    return f"internal error: {type(error).__name__}: {error}. Please report it, with what C3PROF_DEBUG=1 prints.", 1
+
+
+def _failed(message: str, code: int) -> int:
+    """The exit code, after one line on stderr; C3PROF_DEBUG shows where it came from."""
+    if os.environ.get("C3PROF_DEBUG", "0") not in ("", "0"):
+        import traceback  # noqa: PLC0415 - only for debugging
+
+        traceback.print_exc()
+    print(f"c3prof: {' '.join(message.split())}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""Where a report goes: stdout, a file or a folder; and the progress bar. Wrong names are refused before anything is read."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from io import StringIO
+from pathlib import Path
+from typing import IO
+
+from c3prof.config import Config
+from c3prof.errors import WrongSettings
+from c3prof.table import Report
+
+Tick = Callable[[int, int, str], None]
+"""Called with the bytes just read, the bytes in all, and the name of what is being read."""
+
+
+def check(asked: Config) -> None:
+    """WrongSettings for a table or a --by that does not exist."""
+    from c3prof.analysis import schemas
+    from c3prof.renderers.terminal import BY
+
+    tables = [schema.name for schema in schemas()]
+    unknown = [name for name in asked["only"] if name not in tables]
+    if unknown:
+        raise WrongSettings(f"--only {','.join(unknown)}: no such table; there are {', '.join(tables)}")
+    if asked["by"] and asked["by"] not in BY:
+        raise WrongSettings(f"--by {asked['by']}: expected one of {', '.join(BY)}")
+
+
+def put(report: Report, asked: Config, out: str | None) -> None:
+    """Write the report in the format asked for, to stdout or to `out`, which holds all of it or is not touched."""
+    if asked["format"] == "csv":
+        _put_csv(report, out)
+    elif out is None:
+        _write(report, asked, sys.stdout)
+        sys.stdout.flush()
+    else:
+        text = StringIO()
+        _write(report, asked, text)
+        _replace(Path(out), text.getvalue())
+    if out is not None and not asked["quiet"] and sys.stderr.isatty():
+        print(f"wrote {out}", file=sys.stderr)
+
+
+def _write(report: Report, asked: Config, file: IO[str]) -> None:
+    if asked["format"] == "json":
+        from c3prof.renderers import json
+
+        file.write(json.text(report))
+    elif asked["format"] == "html":
+        from c3prof.renderers import html
+
+        file.write(html.html_report(report))
+    else:
+        from c3prof.renderers import terminal
+
+        terminal.write(report, file, by=asked["by"], top=asked["top"])
+
+
+def _put_csv(report: Report, out: str | None) -> None:
+    from c3prof.renderers import csv
+
+    if out is not None:
+        csv.write(report, Path(out))
+    elif len(report) == 1:
+        sys.stdout.write(csv.text(next(iter(report.values()))))
+    else:
+        raise WrongSettings("--format csv writes one file a table: give -o FOLDER, or --only with one table for stdout")
+
+
+def _replace(path: Path, text: str) -> None:
+    if path.exists() and not path.is_file():  # /dev/stdout, a pipe
+        path.write_text(text, encoding="utf-8")
+        return
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+@contextmanager
+def progress(*, quiet: bool) -> Iterator[Tick | None]:
+    """A function that moves a bar on stderr; None when nobody looks (no terminal, or quiet)."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task("reading", total=None)
+        yield lambda read, total, name: bars.update(task, advance=read, total=total, description=name[-40:])

@@ -1,0 +1,265 @@
+"""Report → a page that a person acts on: the headline, few tables, then coverage and warnings. 100 columns at most.
+
+Which tables the page shows, and what of them, stands in VIEWS as data; every other table is shown by its schema alone.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from io import StringIO
+from typing import IO, Any
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from c3prof.analysis.headline import headline
+from c3prof.errors import DataWarning
+from c3prof.renderers.bars import ASCII, legend
+from c3prof.renderers.grid import grid
+from c3prof.renderers.palette import CLASSES
+from c3prof.renderers.values import rows
+from c3prof.table import Report, Table
+
+WIDTH = 100
+_WARNINGS = 8
+
+
+@dataclass(frozen=True)
+class View:
+    """How the page shows a table.
+
+    columns: in order of importance, () for all of the schema. where: only rows with this value in this column. known: only
+    rows with a value in this column. fold: rows equal in these columns (on other ranks, …) become one, their numbers
+    added. sort: column, largest first.
+    bar: column drawn as bars, with its share. accounting: draw the parts of span_ns as one stacked bar.
+    """
+
+    table: str
+    title: str
+    columns: tuple[str, ...] = ()
+    where: tuple[str, Any] | None = None
+    known: str = ""
+    fold: tuple[str, ...] = ()
+    sort: str = ""
+    bar: str = ""
+    accounting: bool = False
+    limit: int = 0
+
+
+_OVERLAP = ("span_ns", "compute_ns", "exposed_ns", "idle_ns", "hidden_ratio")
+_SUBSET = ("collectives", "comm_ns", "exposed_ns", "hidden_ratio")
+_COMBINATION = ("collective", "group", "cause", "op")
+VIEWS: tuple[View, ...] = (
+    View("overlap", "Where the time goes", ("rank", "device", *_OVERLAP), accounting=True, limit=16),
+    View(
+        "exposed",
+        "Exposed communication: what the step pays for",
+        (*_COMBINATION, "exposed_ns"),
+        where=("by", "combination"),
+        fold=_COMBINATION,
+        sort="exposed_ns",
+        bar="exposed_ns",
+        limit=8,
+    ),
+    View(
+        "exposed_causes", "Why it is exposed, and what would help", ("cause", "exposed_ns", "share", "advice"), sort="exposed_ns", limit=3
+    ),
+    View(
+        "stragglers",
+        "Ranks that others wait for",
+        ("rank", "n_last", "n_collectives", "caused_wait_ns", "cause", "p_value"),
+        sort="caused_wait_ns",
+        bar="caused_wait_ns",
+        limit=5,
+    ),
+    View(
+        "c3",
+        "What overlap delivers of the ideal speed-up",
+        ("rank", "device", "ideal_speedup", "real_speedup", "realized_by_time", "scenario", "reading"),
+        known="real_speedup",
+        limit=4,
+    ),
+    View(
+        "slowdown",
+        "Kernels that a co-runner slows (in brackets: 95 % interval, unadjusted)",
+        ("rank", "kernel", "co_runner", "slowdown", "lost_ns", "n_overlapped"),
+        where=("interference", True),
+        known="slowdown",
+        sort="lost_ns",
+        limit=8,
+    ),
+    View(
+        "kernels",
+        "Device time by class of kernel",
+        ("kernel_class", "class", "count", "total_ns"),
+        where=("by", "class"),
+        fold=("class", "kernel_class"),
+        sort="total_ns",
+        bar="total_ns",
+        limit=8,
+    ),
+    View(
+        "idle",
+        "Idle time of the device: what it waits for",
+        ("cause", "gaps", "idle_ns"),
+        where=("stream", None),
+        fold=("cause",),
+        sort="idle_ns",
+        bar="idle_ns",
+        limit=6,
+    ),
+    View(
+        "contents",
+        "What is in it",
+        ("rank", "source", "device_name", "span_ns", "activities", "streams", "collectives", "steps", "events", "events_lost"),
+    ),
+    View("trust", "What it can answer"),
+)
+BY: dict[str, View] = {
+    "step": View("overlap_by_step", "By step", ("rank", "device", "step", *_OVERLAP), accounting=True),
+    "stream": View("overlap_by_stream", "By stream", ("rank", "device", "stream", "activities", "compute_ns", "copy_ns", *_SUBSET)),
+    "group": View("overlap_by_group", "By process group", ("rank", "device", "group", "group_desc", *_SUBSET), bar="exposed_ns"),
+    "collective": View("overlap_by_collective", "By kind of collective", ("rank", "device", "collective", *_SUBSET), bar="exposed_ns"),
+}
+"""What `--by` adds to the page."""
+
+
+def write(report: Report, file: IO[str], *, by: str = "", top: int = 20, colour: bool | None = None, width: int | None = None) -> None:
+    """Write the page. Colour only on a terminal without NO_COLOR, unless `colour` says; a pipe gets WIDTH columns."""
+    text = StringIO()
+    coloured = (file.isatty() and not os.environ.get("NO_COLOR")) if colour is None else colour
+    console = Console(
+        file=text,
+        width=width or (min(WIDTH, _columns(file)) if file.isatty() else WIDTH),
+        force_terminal=coloured,
+        color_system="auto" if coloured else None,
+        highlight=False,
+        legacy_windows=False,
+    )
+    for part in page(report, by=by, top=top, width=console.width):
+        console.print(part)
+    lines = "\n".join(line.rstrip(" ") for line in text.getvalue().splitlines()) + "\n"
+    file.write(lines if _shows(file) else lines.translate(ASCII).encode("ascii", "replace").decode())
+
+
+def page(report: Report, *, by: str = "", top: int = 20, width: int = WIDTH) -> list[RenderableType]:
+    """The parts of the page in order, for a terminal of `width` columns."""
+    parts: list[RenderableType] = [*_headline(report)]
+    for view in _views(report, by, top):
+        parts += [*_section(report[view.table], view, width), Text()]
+    parts += [*_coverage(report.coverage), *_warnings(report.warnings)]
+    return parts
+
+
+def _shows(file: IO[str]) -> bool:
+    """Whether the file's encoding can show the glyphs."""
+    try:
+        "█▓▚▪·–…µ▏".encode(getattr(file, "encoding", None) or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _columns(file: IO[str]) -> int:
+    try:
+        return max(40, os.get_terminal_size(file.fileno()).columns)
+    except (OSError, ValueError):
+        return WIDTH
+
+
+def _views(report: Report, by: str, top: int) -> list[View]:
+    """The sections of this page: VIEWS and what --by adds; all in full with --only, or when the page knows none of the tables."""
+    known = {view.table: view for view in (*VIEWS, *BY.values())}
+    if report.settings.get("only") or not known.keys() & set(report):
+        wanted = [replace(known.get(name, View(name, "")), columns=(), where=None, known="", fold=(), limit=top) for name in report]
+        return [replace(view, title=view.title or report[view.table].schema.title) for view in wanted]
+    added = [replace(BY[by], limit=top)] if by in BY else []
+    views = [VIEWS[0], *added, *VIEWS[1:]]
+    return [view for view in views if view.table in report and len(report[view.table])]
+
+
+def _headline(report: Report) -> list[RenderableType]:
+    head = headline(report)
+    if not head.sentence:
+        return []
+    details = [Padding(Text(detail), (0, 0, 0, 2)) for detail in head.details]
+    return [Text(head.sentence, style="bold"), *details, Text()]
+
+
+def _section(table: Table, view: View, width: int) -> list[RenderableType]:
+    cells = _chosen(rows(table), view)
+    shown = cells[: view.limit or len(cells)]
+    if not shown and view.known and len(table):
+        return [Text(f"{view.title}: none here; why: --only {view.table}", style="dim")]
+    title = Text(view.title, style="bold")
+    if table.source != "c3prof":
+        title.append(f"  (by {table.source})", style="dim")
+    if not shown:
+        return [title, Text("  no rows", style="dim")]
+    total = sum(row[view.bar] or 0 for row in cells) if view.bar in table.schema.names else 0
+    made = grid(
+        table.schema, shown, columns=view.columns, first=view.sort, bar=view.bar, total=total, accounting=view.accounting, width=width - 2
+    )
+    key = [Padding(legend(), (0, 0, 0, 2), expand=False)] if view.accounting else []
+    return [title, *key, Padding(made.grid, (0, 0, 0, 2), expand=False), *_rest(table, len(cells) - len(shown), made.left_out)]
+
+
+def _chosen(cells: list[dict[str, Any]], view: View) -> list[dict[str, Any]]:
+    """The rows of the view, folded and sorted."""
+    if view.where:
+        column, value = view.where
+        cells = [row for row in cells if row[column] == value]
+    if view.known:
+        cells = [row for row in cells if row[view.known] is not None]
+    if view.fold:
+        folded: dict[tuple[Any, ...], dict[str, Any]] = {}
+        for row in cells:
+            into = folded.setdefault(
+                tuple(row[name] for name in view.fold), dict.fromkeys(row, 0) | {name: row[name] for name in view.fold}
+            )
+            for name in set(view.columns) - set(view.fold):
+                into[name] += row[name] or 0
+        cells = list(folded.values())
+    if view.sort and cells and view.sort in cells[0]:
+        cells.sort(key=lambda row: -(row[view.sort] or 0))
+    return cells
+
+
+def _rest(table: Table, more: int, left_out: Sequence[str]) -> list[RenderableType]:
+    """What the section did not show, and how to see it."""
+    said = []
+    if more > 0:
+        said.append(f"{more:,} more {'row' if more == 1 else 'rows'}: --only {table.schema.name} --top N")
+    if left_out:
+        said.append(f"more columns: {', '.join(left_out)} (--format csv)")
+    return [Padding(Text(line, style="dim"), (0, 0, 0, 2)) for line in said]
+
+
+def _coverage(coverage: Mapping[str, Any]) -> list[RenderableType]:
+    """What the numbers rest on; counts of zero are left out."""
+    told = [f"{name.replace('_', ' ')} {_count(value)}" for name, value in coverage.items() if isinstance(value, int | float) and value]
+    if not told:
+        return []
+    return [Text("Coverage", style="bold"), Padding(Text(" · ".join(told), style="dim"), (0, 0, 0, 2)), Text()]
+
+
+def _count(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
+
+
+def _warnings(warnings: Sequence[DataWarning]) -> list[RenderableType]:
+    if not warnings:
+        return []
+    ordered = sorted(warnings, key=lambda w: not w.bears_on_numbers)
+    lines = [_warning(w) for w in ordered[:_WARNINGS]]
+    if len(ordered) > _WARNINGS:
+        lines.append(Text(f"{len(ordered) - _WARNINGS} more: --format json", style="dim"))
+    return [Text(f"Warnings ({len(ordered)})", style="bold"), Padding(Group(*lines), (0, 0, 0, 2))]
+
+
+def _warning(warning: DataWarning) -> Text:
+    line = Text("! " if warning.bears_on_numbers else "· ", style=f"bold {CLASSES['exposed']}" if warning.bears_on_numbers else "dim")
+    where = f"{warning.path}: " if warning.path and not warning.message.startswith(warning.path) else ""
+    line.append(f"{where}{warning.message}", style="not bold")
+    return line.append(f" [{warning.code}]", style="dim not bold")
