@@ -8,7 +8,9 @@ from c3prof.table import Column, Schema
 
 def test_a_section_a_table():
     page = columns_page([Schema("t", "A table", (Column("x_ns", "int64", "ns", "|P|: a time"),))])
-    assert page.endswith("## t\n\nA table.\n\n| column | dtype | unit | what |\n|---|---|---|---|\n| `x_ns` | int64 | ns | \\|P\\|: a time |\n")
+    assert page.endswith(
+        "## t\n\nA table.\n\n| column | dtype | unit | what |\n|---|---|---|---|\n| `x_ns` | int64 | ns | \\|P\\|: a time |\n"
+    )
 
 
 def test_the_page_is_current():

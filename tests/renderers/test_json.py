@@ -28,7 +28,9 @@ SCHEMA = Schema(
 
 def made(**columns):
     data = {"n": [1, 2**60 + 1], "x": [0.5, math.nan], "ok": [True, False], "kind": ["a", None], "maybe": [7, None], **columns}
-    return Report({"t": Table.of(SCHEMA, data)}, (DataWarning("code", "text", 3, "a.json"),), {"events": 4}, ("a.json",), {"steps": (3, 7), "top": 20})
+    return Report(
+        {"t": Table.of(SCHEMA, data)}, (DataWarning("code", "text", 3, "a.json"),), {"events": 4}, ("a.json",), {"steps": (3, 7), "top": 20}
+    )
 
 
 def test_the_whole_envelope():
@@ -72,7 +74,9 @@ def test_it_is_one_object_on_one_line_and_strict_json():
 
 
 def test_absolute_paths_do_not_get_out():
-    report = Report({}, (DataWarning("c", "m", 1, "/home/me/x.json"),), {}, ("/home/me/x.json", "s3://bucket/y.json"), {"rules": "/home/me/rules.toml"})
+    report = Report(
+        {}, (DataWarning("c", "m", 1, "/home/me/x.json"),), {}, ("/home/me/x.json", "s3://bucket/y.json"), {"rules": "/home/me/rules.toml"}
+    )
     found = stdlib_json.loads(json.text(report))
     assert found["inputs"] == ["x.json", "s3://bucket/y.json"]
     assert found["warnings"][0]["path"] == "x.json"
@@ -107,7 +111,9 @@ def test_within_version_1_nothing_is_renamed_removed_or_given_another_unit():
     assert golden == now, "run c3prof schema > tests/golden/report.schema.json"
 
 
-@pytest.mark.parametrize("column", [Column("n", "int64", "ms", "a count"), Column("m", "int64", "ns", "a count"), Column("n", "object", "ns", "a count")])
+@pytest.mark.parametrize(
+    "column", [Column("n", "int64", "ms", "a count"), Column("m", "int64", "ns", "a count"), Column("n", "object", "ns", "a count")]
+)
 def test_a_changed_column_breaks_a_promise(column):
     changed = Schema("t", "A table", (column, *SCHEMA.columns[1:]))
     assert promises(json_schema([SCHEMA])) - promises(json_schema([changed])) == {("t", "n", "int64", "ns")}
