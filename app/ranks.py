@@ -31,7 +31,7 @@ def page(run: Run, query: Query) -> Component:
         card("Ranks and steps", choice, graph(figure(run, measure), "", ids.RANKS_MAP, "Map of ranks and steps"), wide=True),
         card("Who the others wait for", graph(straggler_bars(report), why_empty(report, "stragglers"), label="Wait caused by rank"), wide=True),
     ]
-    for name, title in (("stragglers", "Stragglers"), ("clocks", "Clocks"), ("overlap", "Overlap by rank")):
+    for name, title in (("stragglers", "Stragglers"), ("waits_by_rank", "Waiting by rank"), ("clocks", "Clocks"), ("overlap", "Overlap by rank")):
         table = report.get(name)
         content = grid(table, f"{name}-grid") if table is not None and len(table) else missing(why_empty(report, name))
         body.append(card(title, content, wide=True))

@@ -50,7 +50,7 @@ def table(schema: Schema, rows: Sequence[Mapping[str, Any]]) -> Table:
 
 def exposed_rows(*rows: tuple[str, str | None, str, int]) -> Table:
     """The exposed table of (collective, group, cause, exposed_ns)."""
-    blank = {"rank": 0, "device": 0, "by": "collective", "step": None, "op": None}
+    blank = {"rank": 0, "device": 0, "by": "combination", "step": None, "op": None}
     return table(EXPOSED, [{**blank, "collective": c, "group": g, "cause": why, "exposed_ns": ns} for c, g, why, ns in rows])
 
 

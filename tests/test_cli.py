@@ -187,7 +187,7 @@ def test_what_stops_it_from_outside(error, code, said, trace, monkeypatch, capsy
     assert "Traceback" not in err
 
 
-def test_ctrl_c_ends_a_real_process_with_130(tmp_path):
+def test_ctrl_c_ends_a_real_process_with_130():
     """The report is made to sleep, the process gets SIGINT as from a keyboard."""
     script = (
         "import signal, sys, time; signal.signal(signal.SIGINT, signal.default_int_handler)\n"

@@ -22,7 +22,20 @@ _FONT = "system-ui, -apple-system, Segoe UI, Roboto, sans-serif"
 _STEPS_SHOWN = 400
 _POINTS_SHOWN = 4_000
 _NOT_A_STEP = ("outside", "-1")
-_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "hexagon", "pentagon", "triangle-down", "bowtie", "hourglass")
+_SYMBOLS = (
+    "circle",
+    "square",
+    "diamond",
+    "triangle-up",
+    "cross",
+    "x",
+    "star",
+    "hexagon",
+    "pentagon",
+    "triangle-down",
+    "bowtie",
+    "hourglass",
+)
 
 
 def plain(text: object, length: int = 60) -> str:
@@ -32,6 +45,18 @@ def plain(text: object, length: int = 60) -> str:
         half = (length - 1) // 2
         words = f"{words[: length - 1 - half]}…{words[-half:]}"
     return html.escape(words, quote=False)
+
+
+def short_kernel(name: object, length: int = 46) -> str:
+    """What tells a kernel from another in a label: its function without template and call arguments, cut to a length."""
+    text = str(name).removeprefix("void ").replace("(anonymous namespace)::", "")
+    depth, kept = 0, []
+    for letter in text:
+        depth += letter in "<("
+        if depth == 0:
+            kept.append(letter)
+        depth -= letter in ">)" and depth > 0
+    return plain("".join(kept).strip() or text, length)
 
 
 def figure(data: list[dict[str, Any]], x: str = "", y: str = "", *, height: int = 340, **layout: Any) -> Figure:
@@ -45,6 +70,8 @@ def figure(data: list[dict[str, Any]], x: str = "", y: str = "", *, height: int 
         "plot_bgcolor": "rgba(0,0,0,0)",
         "margin": {"l": 64, "r": 18, "t": 40, "b": 48},
         "legend": {"orientation": "h", "traceorder": "normal", "yanchor": "bottom", "y": 1.02, "x": 0},
+        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": "#7A8694", "activecolor": "#0B61A4"},
+        "showlegend": any("name" in trace for trace in data),
         "hoverlabel": {"bgcolor": "#1B2430", "bordercolor": "#1B2430", "font": {"family": _FONT, "color": "#FFFFFF"}, "align": "left"},
         "xaxis": axis | {"title": {"text": x}, "showgrid": False},
         "yaxis": axis | {"title": {"text": y}},
@@ -196,11 +223,11 @@ def kernel_times(report: Report, top: int = 15) -> Figure | None:
         return None
     keys = [named["kernel"].astype(str), named["kernel_class"].astype(object).fillna("other").astype(str)]
     sums = (numbers(named, "total_ns").groupby(keys).sum() / NS_PER_MS).sort_values().iloc[-top:]
-    names = [plain(kernel, 46) for kernel, _ in sums.index]
+    names = [short_kernel(kernel) for kernel, _ in sums.index]
     classes = [str(cls) for _, cls in sums.index]
     data = [_kernel_bars(sums, [place for place, one in enumerate(classes) if one == cls], cls) for cls in dict.fromkeys(classes[::-1])]
     ticks = {"tickvals": list(range(len(sums))), "ticktext": names, "showgrid": False}
-    return figure(data, "ms, all ranks", height=150 + 24 * len(sums), yaxis=ticks, barmode="overlay", showlegend=True)
+    return figure(data, "ms, all ranks", height=150 + 24 * len(sums), yaxis=ticks, barmode="overlay")
 
 
 def _kernel_bars(sums: "pd.Series[float]", places: list[int], cls: str) -> dict[str, Any]:
@@ -208,6 +235,7 @@ def _kernel_bars(sums: "pd.Series[float]", places: list[int], cls: str) -> dict[
         "type": "bar",
         "orientation": "h",
         "name": plain(cls),
+        "width": 0.8,
         "y": places,
         "x": sums.iloc[places].round(4).tolist(),
         "customdata": [plain(sums.index[place][0], 160) for place in places],

@@ -122,7 +122,7 @@ def test_rows_beyond_the_limit_are_counted():
 def test_the_stacked_bar_shares_its_width_exactly():
     parts = accounted(run_row(compute=50, comm=50, hidden=20, exposed=30, idle=20))
     assert parts == {"compute": 30, "hidden": 20, "exposed": 30, "exposed_copy": 0, "idle": 20}
-    assert stacked(parts, 10).plain == "███▓▓╳╳╳··"
+    assert stacked(parts, 10).plain == "███▓▓▚▚▚··"
 
 
 @pytest.mark.parametrize("width", [5, 7, 30])
