@@ -1,5 +1,6 @@
 """The values of the real traces, exactly, by an independent reference."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -48,14 +49,16 @@ def test_a_folder_of_ranks_is_a_row_a_rank(shared_traces: Path) -> None:
 
 def test_a_graph_replay_without_communication_says_so(shared_traces: Path) -> None:
     (found,) = overlap(load(shared_traces / "vllm_decode_graph_replay.json.gz"), {}, Settings())[0].frame.to_dict("records")
-    assert found["hidden_ratio"] != found["hidden_ratio"]  # noqa: PLR0124 - NaN
+    assert math.isnan(found["hidden_ratio"])
     assert found["note"] == "no communication"
 
 
-@pytest.mark.parametrize(
-    ("name", "evidence", "count"),
-    [("b200_symm_mem_rank0of8", "name", 73), ("mi300_resnet_checkpoint_rank0of8", "metadata", 17)],
-)
-def test_evidence_of_communication(shared_traces: Path, name: str, evidence: str, count: int) -> None:
+# Of the 17 generic kernels of the MI300 file 12 carry arguments; symmetric memory is known by its kernels' names.
+EVIDENCE = {"b200_symm_mem_rank0of8": {"metadata": 1, "name": 73}, "mi300_resnet_checkpoint_rank0of8": {"metadata": 12, "name": 5}}
+
+
+@pytest.mark.parametrize("name", EVIDENCE)
+def test_evidence_of_communication(shared_traces: Path, name: str) -> None:
     activities = load(shared_traces / f"{name}.json.gz").activities
-    assert (activities["evidence"][activities["class"] == "comm"] == evidence).sum() == count
+    found = activities["evidence"].astype(str)[activities["class"] == "comm"].value_counts()
+    assert found.to_dict() == EVIDENCE[name]

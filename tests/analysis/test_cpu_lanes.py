@@ -8,6 +8,7 @@ import pytest
 from c3prof.analysis.cpu_lanes import innermost_at, innermost_pieces
 from c3prof.analysis.overlap import overlap
 from c3prof.analysis.settings import Settings
+from c3prof.readers import load
 from tests.builders import Item, annotation, gloo, op, step, trace
 
 
@@ -62,7 +63,9 @@ def test_a_hook_inside_an_operator_is_no_compute_but_the_operators_in_it_are() -
     #   hook        5-----------25
     #     copy           20--24
     # gloo           6-------20
-    found = row(op(0, 30, "evaluate_function: AddmmBackward0"), annotation(5, 25, "FSDP::pre_backward"), op(20, 24, "aten::copy_"), gloo(6, 20))
+    found = row(
+        op(0, 30, "evaluate_function: AddmmBackward0"), annotation(5, 25, "FSDP::pre_backward"), op(20, 24, "aten::copy_"), gloo(6, 20)
+    )
     assert (found["compute_ns"], found["comm_ns"], found["hidden_ns"]) == (5 + 4 + 5, 14, 0)
 
 
@@ -94,8 +97,6 @@ GLOO = {"tp_2r": (2.3, 82), "ddp_2r": (20, 68), "ddp_2r_link1500mbit": (46, 107)
 
 @pytest.mark.parametrize("run", GLOO)
 def test_real_gloo_runs(shared_traces: Any, run: str) -> None:
-    from c3prof.readers import load
-
     found = overlap(load(shared_traces / "gloo" / f"{run}_rank0.json.gz"), {}, Settings())[0].frame.iloc[0]
     hidden, communication = GLOO[run]
     assert found["hidden_ns"] / 1e6 == pytest.approx(hidden, abs=0.5 if hidden >= 10 else 0.05)

@@ -59,7 +59,10 @@ def test_the_launching_operator_and_annotation() -> None:
     )
     assert rows(found, "op", "op") == [["my_module", 10], [None, 1]]
     assert rows(found, "annotation", "op") == [["backward", 10], [None, 1]]
-    assert rows(found, "combination", "collective", "op", "cause") == [["all_reduce", "my_module", "no-work", 10], ["all_reduce", None, "no-work", 1]]
+    assert rows(found, "combination", "collective", "op", "cause") == [
+        ["all_reduce", "my_module", "no-work", 10],
+        ["all_reduce", None, "no-work", 1],
+    ]
 
 
 def test_without_a_compute_operator_around_it_the_outermost_communication_operator_is_named() -> None:
