@@ -1,5 +1,7 @@
 """What exposed communication falls to, and why no compute ran: drawn cases, rows of one value of `by` at a time."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -13,13 +15,13 @@ def table(*items: Item) -> Table:
     return exposed(trace(*items), {}, Settings())[0]
 
 
-def rows(found: Table, by: str, *columns: str) -> list[list[object]]:
+def rows(found: Table, by: str, *columns: str) -> list[list[Any]]:
     frame = found.frame
     return frame.loc[frame["by"] == by, [*columns, "exposed_ns"]].to_numpy().tolist()
 
 
 def causes(*items: Item) -> dict[str, int]:
-    return dict(rows(table(*items), "cause", "cause"))  # type: ignore[arg-type]  # pairs of text and number
+    return {cause: int(ns) for cause, ns in rows(table(*items), "cause", "cause")}
 
 
 def test_an_instant_is_split_over_the_collectives_that_run_in_it() -> None:
@@ -114,9 +116,9 @@ def test_waiting_for_the_last_rank_is_cut_out_once_its_arrival_is_known(arrival:
     alone, pieces, by_whom = exposed(run, {}, Settings())
     unknown = np.iinfo(np.int64).min
     found = attributed(pieces.frame, run.collectives, by_whom.frame, np.array([300 + arrival if arrival >= 0 else unknown, unknown]))
-    of_cause = dict(rows(found, "cause", "cause"))  # type: ignore[arg-type]  # pairs of text and number
+    of_cause = {cause: int(ns) for cause, ns in rows(found, "cause", "cause")}
     assert of_cause.get("wait", 0) == waited
     for by in ("combination", "collective", "group", "step", "op", "annotation", "cause"):
-        assert sum(int(row[-1]) for row in rows(found, by)) == 150  # type: ignore[call-overload]  # the last is a number
+        assert sum(int(row[-1]) for row in rows(found, by)) == 150
     if arrival < 0:
         assert found.frame.equals(alone.frame)
