@@ -93,9 +93,12 @@ def analyze(trace: Trace, settings: Settings | None = None) -> Report:
     return combine((rank_part(one, settings) for one in trace.each_rank()), settings)
 
 
-def rank_part(trace: Trace, settings: Settings) -> Part:
-    """What one rank contributes to the report. One task; tasks are independent."""
-    tables: dict[str, Table] = {}
+def rank_part(trace: Trace, settings: Settings, given: Tables | None = None) -> Part:
+    """What one rank contributes to the report. One task; tasks are independent.
+
+    given: tables from elsewhere that an analysis may look at (`_baseline`, of contention.baseline_samples).
+    """
+    tables: dict[str, Table] = dict(given or {})
     for analysis in _wanted("rank", settings):
         tables |= {t.schema.name: t for t in analysis.compute(trace, tables, settings)}
     return Part(trace.summary(), tables)

@@ -79,7 +79,7 @@ def transfer_points(run: Joined, split: Waits) -> Points:
     """The operations whose transfer can be used."""
     frame = run.trace.collectives
     kind, size = frame["collective"].astype("category"), frame["size_bytes"].to_numpy()
-    kept = np.isfinite(split.transfer_ns) & (size > 0) & ~split.reasons["first"] & ~split.reasons["below bound"] & (kind != "send").to_numpy()
+    kept = run.asked & np.isfinite(split.transfer_ns) & (size > 0) & ~split.reasons["first"] & ~split.reasons["below bound"] & (kind != "send").to_numpy()
     rows = np.flatnonzero(kept & (split.transfer_ns > 0))
     n = int(split.operation.max(initial=-1)) + 1
     transfer = medians(split.operation[rows], split.transfer_ns[rows], n)

@@ -95,7 +95,7 @@ def earliest_plan(ready: Floats, size: Floats, alpha: float, bandwidth: float) -
 def _steps(run: Joined, split: Waits, code: int) -> tuple[Floats, Floats, int, float] | None:
     """Medians over the steps of ready times (from the first) and sizes, the number of steps, and the measured tail."""
     frame = run.trace.collectives
-    rows = np.flatnonzero((run.groups.code == code) & (frame["collective"] == "all_reduce").to_numpy() & np.isfinite(split.transfer_ns) & (frame["step"] >= 0).to_numpy())
+    rows = np.flatnonzero(run.asked & (run.groups.code == code) & (frame["collective"] == "all_reduce").to_numpy() & np.isfinite(split.transfer_ns) & (frame["step"] >= 0).to_numpy())
     if not len(rows):
         return None
     picked = frame.iloc[rows][["step", "start_ns", "end_ns", "launch_end_ns", "size_bytes"]].assign(operation=split.operation[rows])

@@ -50,9 +50,10 @@ def collectives_by_kind(run: Joined, split: Waits, groups: Table, ledger: Table)
     key, found = pd.factorize(run.groups.code * (len(kinds) + 1) + kind)
     n = len(found)
     duration, wait, transfer = (frame[c].to_numpy().astype(np.float64) for c in ("duration_ns", "wait_ns", "transfer_ns"))
-    parted = np.isfinite(transfer) & np.isfinite(wait)
+    parted = run.asked & np.isfinite(transfer) & np.isfinite(wait)
     alone = _alone(run, split, frame, kind)
-    first = np.unique(split.operation, return_index=True)[1]
+    records = np.flatnonzero(run.asked)
+    first = records[np.unique(split.operation[records], return_index=True)[1]]
     size = run.trace.collectives["size_bytes"].to_numpy().astype(np.float64)
 
     def total(values: Floats, rows: npt.NDArray[np.generic]) -> Floats:
@@ -63,8 +64,7 @@ def collectives_by_kind(run: Joined, split: Waits, groups: Table, ledger: Table)
     told = parted & np.isfinite(alone)
     complete = np.bincount(key[parted & ~told], minlength=n) == 0
     alone_sum = np.where(complete, total(alone, told), np.nan)
-    everywhere = np.ones(len(frame), bool)
-    speed = np.isfinite(frame["algbw_gb_s"].to_numpy())
+    speed = run.asked & np.isfinite(frame["algbw_gb_s"].to_numpy())
     sure = speed & ~frame["lower_bound"].to_numpy()
     bounded = np.bincount(key[sure], minlength=n) == 0
     speed = np.where(bounded[key], speed, sure)
@@ -74,21 +74,21 @@ def collectives_by_kind(run: Joined, split: Waits, groups: Table, ledger: Table)
         "collective": kinds[found % (len(kinds) + 1)],
         **{name: about[name].to_numpy() for name in ("group", "group_size", "dimension", "link")},
         "n_operations": np.bincount(key[first], minlength=n),
-        "n_records": np.bincount(key, minlength=n),
+        "n_records": np.bincount(key[records], minlength=n),
         "total_bytes": total(np.where(size >= 0, size, np.nan), first),
-        "duration_ns": total(duration, everywhere),
+        "duration_ns": total(duration, records),
         "shortest_ns": total(split.shortest_ns, first),
         "n_split": np.bincount(key[parted], minlength=n),
         "wait_ns": total(wait, parted),
         "transfer_ns": total(transfer, parted),
         "alone_ns": alone_sum,
         "excess_ns": total(transfer, parted) - alone_sum,
-        "hidden_ns": total(frame["hidden_ns"].to_numpy(), everywhere),
-        "exposed_ns": total(frame["exposed_ns"].to_numpy(), everywhere),
+        "hidden_ns": total(frame["hidden_ns"].to_numpy(), records),
+        "exposed_ns": total(frame["exposed_ns"].to_numpy(), records),
         **{name: medians(key[speed], frame[name].to_numpy()[speed], n) for name in ("algbw_gb_s", "busbw_gb_s")},
         "lower_bound": bounded & (np.bincount(key[speed], minlength=n) > 0),
     }
-    rows = pd.DataFrame(data).sort_values("duration_ns", ascending=False, kind="stable", ignore_index=True)
+    rows = pd.DataFrame(data).query("n_records > 0").sort_values("duration_ns", ascending=False, kind="stable", ignore_index=True)
     return Table.of(COLLECTIVES_BY_KIND, rows)
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from c3prof.analysis.joined import Joined
 from c3prof.table import Column, Schema, Table
 
-DIMENSIONS = ("dp", "tp", "pp", "ep", "cp")
+DIMENSIONS = ("dp", "tp", "pp", "ep", "cp", "world")
 
 PROCESS_GROUPS = Schema(
     "process_groups",

@@ -37,10 +37,9 @@ NEEDS = ("_collective_overlap",)
 
 def across_ranks(trace: Trace, tables: Mapping[str, Table], settings: Settings) -> tuple[Table, ...]:
     """The tables of SCHEMAS, in that order, of a summary Trace."""
-    del settings
-    run = joined(trace)
+    run = joined(trace, settings.steps)
     split = waits(run)
-    groups = process_groups(run)
+    groups = process_groups(run, dict(settings.groups))
     collectives = ledger(run, split, groups, *_overlap(tables, len(trace.collectives)))
     fit = bandwidth_fit(run, split, groups)
     return (

@@ -117,7 +117,7 @@ def stragglers(run: Joined, split: Waits) -> tuple[Table, Table, Table]:
 
 def _measured(run: Joined, split: Waits) -> _Measured:
     frame = run.trace.collectives
-    kept = frame["collective"].isin(SYNCHRONIZING).to_numpy() & np.isfinite(split.wait_ns) & ~split.reasons["first"]
+    kept = frame["collective"].isin(SYNCHRONIZING).to_numpy() & np.isfinite(split.wait_ns) & ~split.reasons["first"] & run.asked
     rows = np.flatnonzero(kept)
     operation, rank = split.operation[rows], frame["rank"].to_numpy()[rows].astype(np.int64)
     step, wait = frame["step"].to_numpy()[rows], split.wait_ns[rows]

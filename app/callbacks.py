@@ -2,11 +2,14 @@
 
 from typing import Any
 
-from dash import Dash, Input, Output, State, no_update
+from dash import Dash, Input, Output, State, ctx, no_update
 
 from c3prof.app import collectives, compare, ids, layout, overview, ranks, slowdown, tables, timeline_page
 from c3prof.app.query import Query
 from c3prof.app.run import Run
+
+SHOWN = "shown"
+"""Class of the page once it is no longer about loading: polling leaves it alone from then on."""
 
 PAGES = {
     "/": overview.page,
@@ -37,14 +40,19 @@ def register(app: Dash, run: Run, other: Run | None) -> None:
 
     @app.callback(
         Output(ids.PAGE, "children"),
+        Output(ids.PAGE, "className"),
         Output(ids.POLL, "disabled"),
         Input(ids.LOCATION, "pathname"),
         Input(ids.LOCATION, "search"),
         Input(ids.POLL, "n_intervals"),
+        State(ids.PAGE, "className"),
     )
-    def _page(path: str, search: str, _: int) -> Any:
+    def _page(path: str, search: str, _: int, shown: str) -> Any:
         done = run.done and (other is None or other.done)
-        return page(run, other, path or "/", search or ""), done
+        if ctx.triggered_id == ids.POLL and shown == SHOWN:
+            return no_update, no_update, done
+        ready = run.report is not None and (path != "/compare" or other is None or other.report is not None)
+        return page(run, other, path or "/", search or ""), SHOWN if ready else "", done
 
     @app.callback(
         Output(ids.SLOWDOWN_SAMPLES, "children"), Input(ids.SLOWDOWN_GRID, "selectedRows"), prevent_initial_call=True

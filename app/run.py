@@ -3,13 +3,20 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
+from typing import Any
 
+from c3prof.analysis import Part, combine, rank_part
+from c3prof.analysis.clock import aligned
 from c3prof.app.samples import Lookup, sample_lookup
 from c3prof.app.timeline import Timeline
-from c3prof.errors import C3profError
+from c3prof.errors import C3profError, DataWarning, UnreadableInput
+from c3prof.pipeline import settings_of
+from c3prof.pipeline import trace as trace_of
+from c3prof.readers.sources import found
+from c3prof.run import joined
 from c3prof.table import Report
 from c3prof.trace import Trace
 
@@ -72,12 +79,12 @@ class Run:
             self._tell("reading", 0.0)
             trace = load(self.paths, self._tell)
             self._tell("analyzing", 0.0)
-            aligned, report = analyze(trace, self._tell)
+            shown, report = analyze(trace, self._tell)
             self._tell("drawing the timeline", 0.0)
-            spans = max(sum(len(getattr(aligned, name)) for name in ("activities", "launches", "ops", "annotations")), 1)
-            self.timeline = Timeline.of(aligned, lambda n: self._tell("drawing the timeline", n / spans))
-            self.samples = sample_lookup(aligned)
-            self.trace, self.report = aligned, report
+            spans = max(sum(len(getattr(shown, name)) for name in ("activities", "launches", "ops", "annotations")), 1)
+            self.timeline = Timeline.of(shown, lambda n: self._tell("drawing the timeline", n / spans))
+            self.samples = sample_lookup(shown)
+            self.trace, self.report = shown, report
         except C3profError as error:
             self.error = str(error)
         except MemoryError:
@@ -87,26 +94,40 @@ class Run:
             self.error = f"{self.name} could not be analyzed ({type(error).__name__}: {error}); please report this with `c3prof doctor`"
 
 
-def loaded(paths: Sequence[str], progress: Progress) -> Trace:
-    """The Trace of paths, read with the readers that fit."""
-    from c3prof.readers import load  # noqa: PLC0415 - readers load pandas; an app that is given a loader does without
-    from c3prof.readers.sources import found  # noqa: PLC0415 - as above
+def loaded(paths: Sequence[str], progress: Progress, asked: Mapping[str, Any] | None = None) -> Trace:
+    """The Trace of all that the paths lead to, from the cache where it is there; a file that cannot be read is a warning.
 
-    total, read = max(sum(source.size for source in found(list(paths)).sources), 1), [0]
+    asked: settings by name (c3prof.config). UnreadableInput when nothing usable is found.
+    """
+    inputs = found(list(paths))
+    total, read = max(sum(source.size for source in inputs.sources), 1), [0]
 
     def tell(count: int) -> None:
         read[0] += count
         progress("reading", read[0] / total)
 
-    return load(list(paths), progress=tell)
+    traces: list[Trace] = []
+    failures: list[DataWarning] = []
+    for place, source in enumerate(inputs.sources):
+        try:
+            traces.append(trace_of(source, place, asked or {}, tell))
+        except UnreadableInput as error:
+            failures.append(DataWarning("unreadable", str(error), path=source.name))
+    if not traces:
+        raise UnreadableInput(failures[0].message if failures else f"{', '.join(paths)}: nothing to read")
+    return joined(traces).with_warnings([*failures, *inputs.warnings])
 
 
-def analyzed(trace: Trace, progress: Progress) -> tuple[Trace, Report]:
+def analyzed(trace: Trace, progress: Progress, asked: Mapping[str, Any] | None = None) -> tuple[Trace, Report]:
     """The Trace on one clock, where its ranks' clocks could be tied together, and its report."""
-    from c3prof.analysis import analyze  # noqa: PLC0415 - as above
-    from c3prof.analysis.clock import aligned  # noqa: PLC0415 - as above
+    settings = settings_of(asked or {})
+    ranks = max(len(trace.rank_numbers), 1)
 
-    progress("analyzing", 0.0)
-    report = analyze(trace)
+    def parts() -> Iterator[Part]:
+        for place, one in enumerate(trace.each_rank()):
+            progress("analyzing", place / ranks)
+            yield rank_part(one, settings)
+
+    report = combine(parts(), settings)
     clocks = report.get("clocks")
     return (aligned(trace, clocks) if clocks is not None and len(clocks) else trace), report

@@ -52,7 +52,7 @@ def test_the_wheel_installs_one_top_level_package(wheel):
     assert {name for name in top if not name.endswith(".dist-info")} == {"c3prof"}
     for room in rooms():
         assert f"{room.replace('.', '/')}/__init__.py" in names
-    for data in ("c3prof/kernel_rules.toml", "c3prof/py.typed", "c3prof/sample_traces/ddp/truth.json"):
+    for data in ("c3prof/kernel_rules.toml", "c3prof/py.typed", "c3prof/sample_traces/ddp.truth.json"):
         assert data in names
 
 

@@ -70,6 +70,8 @@ def figure(data: list[dict[str, Any]], x: str = "", y: str = "", *, height: int 
         "plot_bgcolor": "rgba(0,0,0,0)",
         "margin": {"l": 64, "r": 18, "t": 40, "b": 48},
         "legend": {"orientation": "h", "traceorder": "normal", "yanchor": "bottom", "y": 1.02, "x": 0},
+        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": "#7A8694", "activecolor": "#0B61A4"},
+        "showlegend": any("name" in trace for trace in data),
         "hoverlabel": {"bgcolor": "#1B2430", "bordercolor": "#1B2430", "font": {"family": _FONT, "color": "#FFFFFF"}, "align": "left"},
         "xaxis": axis | {"title": {"text": x}, "showgrid": False},
         "yaxis": axis | {"title": {"text": y}},
@@ -225,7 +227,7 @@ def kernel_times(report: Report, top: int = 15) -> Figure | None:
     classes = [str(cls) for _, cls in sums.index]
     data = [_kernel_bars(sums, [place for place, one in enumerate(classes) if one == cls], cls) for cls in dict.fromkeys(classes[::-1])]
     ticks = {"tickvals": list(range(len(sums))), "ticktext": names, "showgrid": False}
-    return figure(data, "ms, all ranks", height=150 + 24 * len(sums), yaxis=ticks, barmode="overlay", showlegend=True)
+    return figure(data, "ms, all ranks", height=150 + 24 * len(sums), yaxis=ticks, barmode="overlay")
 
 
 def _kernel_bars(sums: "pd.Series[float]", places: list[int], cls: str) -> dict[str, Any]:
@@ -233,6 +235,7 @@ def _kernel_bars(sums: "pd.Series[float]", places: list[int], cls: str) -> dict[
         "type": "bar",
         "orientation": "h",
         "name": plain(cls),
+        "width": 0.8,
         "y": places,
         "x": sums.iloc[places].round(4).tolist(),
         "customdata": [plain(sums.index[place][0], 160) for place in places],

@@ -58,6 +58,17 @@ def perfetto_bytes(trace: Trace, report: Report | None, *, window: tuple[int, in
     return buffer.getvalue()
 
 
+def chosen_ranks(text: str, known: Sequence[int]) -> list[int]:
+    """The known ranks that 0-3,8 names; all for an empty text. ValueError when it cannot be read."""
+    if not text.strip():
+        return list(known)
+    wanted: list[int] = []
+    for part in text.split(","):
+        low, dash, high = part.strip().partition("-") if not part.strip().startswith("-") else (part.strip(), "", "")
+        wanted += [rank for rank in known if int(low) <= rank <= int(high if dash else low)]
+    return wanted
+
+
 def first_ns(trace: Trace) -> int:
     """The earliest start of anything in the trace; 0 when it is empty."""
     frames = (trace.activities, trace.launches, trace.ops, trace.annotations, trace.collectives, trace.steps)
