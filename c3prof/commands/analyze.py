@@ -52,9 +52,11 @@ def given(paths: list[str] | None, sample: str | None) -> list[str]:
     if sample is not None:
         if paths:
             raise WrongSettings("give either PATH or --sample NAME, not both")
+        from pathlib import Path
+
         from c3prof.sample_traces import path_of
 
-        return [path_of(sample)]
+        return sorted(str(path) for path in Path(path_of(sample)).glob("*.json.gz"))
     if not paths:
         raise WrongSettings("give at least one PATH, or --sample NAME; c3prof analyze --help lists what there is")
     return paths

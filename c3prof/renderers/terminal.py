@@ -44,6 +44,7 @@ class View:
     sort: str = ""
     bar: str = ""
     accounting: bool = False
+    intervals: bool = True
     limit: int = 0
 
 
@@ -70,14 +71,14 @@ VIEWS: tuple[View, ...] = (
         "Ranks that others wait for",
         ("rank", "n_last", "n_collectives", "caused_wait_ns", "cause", "p_value"),
         sort="caused_wait_ns",
-        bar="caused_wait_ns",
         limit=5,
     ),
     View(
         "c3",
         "What overlap delivers of the ideal speed-up",
-        ("rank", "device", "ideal_speedup", "real_speedup", "realized_by_time", "scenario", "reading"),
+        ("rank", "ideal_speedup", "real_speedup", "realized_by_time", "reading"),
         known="real_speedup",
+        intervals=False,
         limit=4,
     ),
     View(
@@ -172,7 +173,10 @@ def _views(report: Report, by: str, top: int) -> list[View]:
     """The sections of this page: VIEWS and what --by adds; all in full with --only, or when the page knows none of the tables."""
     known = {view.table: view for view in (*VIEWS, *BY.values())}
     if report.settings.get("only") or not known.keys() & set(report):
-        wanted = [replace(known.get(name, View(name, "")), columns=(), where=None, known="", fold=(), limit=top) for name in report]
+        wanted = [
+            replace(known.get(name, View(name, "")), columns=(), where=None, known="", fold=(), intervals=True, limit=top)
+            for name in report
+        ]
         return [replace(view, title=view.title or report[view.table].schema.title) for view in wanted]
     added = [replace(BY[by], limit=top)] if by in BY else []
     views = [VIEWS[0], *added, *VIEWS[1:]]
@@ -198,9 +202,8 @@ def _section(table: Table, view: View, width: int) -> list[RenderableType]:
     if not shown:
         return [title, Text("  no rows", style="dim")]
     total = sum(row[view.bar] or 0 for row in cells) if view.bar in table.schema.names else 0
-    made = grid(
-        table.schema, shown, columns=view.columns, first=view.sort, bar=view.bar, total=total, accounting=view.accounting, width=width - 2
-    )
+    options = {"columns": view.columns, "first": view.sort, "bar": view.bar, "accounting": view.accounting, "intervals": view.intervals}
+    made = grid(table.schema, shown, total=total, width=width - 2, **options)
     key = [Padding(legend(), (0, 0, 0, 2), expand=False)] if view.accounting else []
     return [title, *key, Padding(made.grid, (0, 0, 0, 2), expand=False), *_rest(table, len(cells) - len(shown), made.left_out)]
 
