@@ -51,6 +51,8 @@ class View:
 _OVERLAP = ("span_ns", "compute_ns", "exposed_ns", "idle_ns", "hidden_ratio")
 _SUBSET = ("collectives", "comm_ns", "exposed_ns", "hidden_ratio")
 _COMBINATION = ("collective", "group", "cause", "op")
+_SCORE = ("rank", "device", "baseline_share", "ideal_speedup", "real_speedup", "realized_by_time", "realized_by_time_low", "realized_by_time_high", "scenario")
+_FACTOR = ("slowdown", "slowdown_low", "slowdown_high", "lost_ns", "interference")
 VIEWS: tuple[View, ...] = (
     View("overlap", "Where the time goes", ("rank", "device", *_OVERLAP), accounting=True, limit=16),
     View(
@@ -124,6 +126,16 @@ BY: dict[str, View] = {
     "collective": View("overlap_by_collective", "By kind of collective", ("rank", "device", "collective", *_SUBSET), bar="exposed_ns"),
 }
 """What `--by` adds to the page."""
+PAGES: dict[str, tuple[View, ...]] = {
+    "slowdown": (
+        View("slowdown", "Kernels beside a co-runner; intervals are 95 % each, unadjusted", ("signature", "co_runner", *_FACTOR[:4], "kernel", "n_clean", "n_overlapped", "note")),
+        View("interference", "By class of kernel and co-runner", ("rank", "kernel_class", "co_runner", *_FACTOR, "n_signatures"), limit=12),
+        View("footprint", "What communication kernels take", ("kernel", "co_runner", "workgroups", "sms", "waves", "waves_beside", "likely_cause"), limit=8),
+        View("c3", "What overlap delivers of the ideal speed-up", _SCORE, limit=4),
+        View("sample_counts", "What the numbers rest on", ("rank", "device", "clean_baseline_share", "n_clean", "n_overlapped", "n_mixed", "n_slight"), limit=8),
+    ),
+}
+"""Pages of other commands, by the setting `page`; the first table keeps `top` rows."""
 
 
 def write(report: Report, file: IO[str], *, by: str = "", top: int = 20, colour: bool | None = None, width: int | None = None) -> None:
@@ -171,6 +183,8 @@ def _columns(file: IO[str]) -> int:
 
 def _views(report: Report, by: str, top: int) -> list[View]:
     """The sections of this page: VIEWS and what --by adds; all in full with --only, or when the page knows none of the tables."""
+    if sections := PAGES.get(report.settings.get("page", "")):
+        return [view for view in (replace(sections[0], limit=top), *sections[1:]) if view.table in report]
     known = {view.table: view for view in (*VIEWS, *BY.values())}
     if report.settings.get("only") or not known.keys() & set(report):
         wanted = [
@@ -205,7 +219,8 @@ def _section(table: Table, view: View, width: int) -> list[RenderableType]:
     options = {"columns": view.columns, "first": view.sort, "bar": view.bar, "accounting": view.accounting, "intervals": view.intervals}
     made = grid(table.schema, shown, total=total, width=width - 2, **options)
     key = [Padding(legend(), (0, 0, 0, 2), expand=False)] if view.accounting else []
-    return [title, *key, Padding(made.grid, (0, 0, 0, 2), expand=False), *_rest(table, len(cells) - len(shown), made.left_out)]
+    said = [Padding(Text(row["reading"]), (0, 0, 0, 2)) for row in shown if row.get("reading")]
+    return [title, *key, *said, Padding(made.grid, (0, 0, 0, 2), expand=False), *_rest(table, len(cells) - len(shown), made.left_out)]
 
 
 def _chosen(cells: list[dict[str, Any]], view: View) -> list[dict[str, Any]]:
