@@ -92,7 +92,7 @@ def transfer_points(run: Joined, split: Waits) -> Points:
 def fitted_line(size: Floats, time: Floats) -> Line | None:
     """The Line through (size in bytes, time in ns), weighted by 1/time²: least relative residuals. None when it has no slope.
 
-    Intervals: t distribution with n − 2 degrees of freedom.
+    Intervals: t distribution with n − 2 degrees of freedom; bandwidth_high is NaN where the slope may be 0.
     """
     design = np.stack([1 / time, size / time], axis=1)
     normal = design.T @ design
@@ -102,9 +102,9 @@ def fitted_line(size: Floats, time: Floats) -> Line | None:
     residual = 1 - design @ np.array([alpha, slope])
     covariance = np.linalg.inv(normal) * float(residual @ residual) / (len(size) - 2)
     reach = t_quantile(0.975, len(size) - 2) * np.sqrt(np.diag(covariance))
-    if slope - reach[1] <= 0:
+    if slope <= 0:
         return None
-    ends = (1 / (slope + reach[1]), 1 / (slope - reach[1]))
+    ends = (1 / (slope + reach[1]), 1 / (slope - reach[1]) if slope > reach[1] else math.nan)
     return Line(float(alpha), float(alpha - reach[0]), float(alpha + reach[0]), float(1 / slope), float(ends[0]), float(ends[1]))
 
 
@@ -131,7 +131,7 @@ def _described(size: Floats, time: Floats) -> tuple[object, ...]:
         return (*[math.nan] * 7, None, why)
     latency = np.clip(line.alpha / time, 0, 1)
     spent = "latency" if float((latency * time).sum()) * 2 > float(time.sum()) else "bandwidth"
-    note = "negative latency: other than a line" if line.alpha < 0 else ""
+    note = "negative latency: other than a line" if line.alpha < 0 else "too few or too scattered points for an upper end" if math.isnan(line.bandwidth_high) else ""
     return (line.alpha, line.alpha_low, line.alpha_high, line.bandwidth, line.bandwidth_low, line.bandwidth_high, max(line.alpha, 0.0) * line.bandwidth, spent, note)
 
 

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from c3prof import __version__
-from c3prof.commands import analyze, demo, doctor, hta, run, schema, scrub
+from c3prof.commands import analyze, demo, doctor, hta, ranks, run, schema, scrub
 from c3prof.errors import C3profError, WrongSettings
 
 app = typer.Typer(
@@ -22,7 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (analyze.analyze, run.run, demo.demo, doctor.doctor, scrub.scrub, schema.schema, hta.hta):
+for command in (analyze.analyze, ranks.ranks, run.run, demo.demo, doctor.doctor, scrub.scrub, schema.schema, hta.hta):
     app.command()(command)
 
 

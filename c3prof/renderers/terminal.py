@@ -13,7 +13,8 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from c3prof.analysis.headline import headline
+from c3prof.analysis.headline import Headline, headline
+from c3prof.analysis.rank_headline import rank_headline
 from c3prof.errors import DataWarning
 from c3prof.renderers.bars import ASCII, legend
 from c3prof.renderers.grid import grid
@@ -105,8 +106,20 @@ BY: dict[str, View] = {
 """What `--by` adds to the page."""
 
 
-def write(report: Report, file: IO[str], *, by: str = "", top: int = 20, colour: bool | None = None, width: int | None = None) -> None:
-    """Write the page. Colour only on a terminal without NO_COLOR, unless `colour` says; a pipe gets WIDTH columns."""
+def write(
+    report: Report,
+    file: IO[str],
+    *,
+    by: str = "",
+    top: int = 20,
+    views: Sequence[View] = (),
+    colour: bool | None = None,
+    width: int | None = None,
+) -> None:
+    """Write the page. Colour only on a terminal without NO_COLOR, unless `colour` says; a pipe gets WIDTH columns.
+
+    views: the sections of another page than the usual one, whose headline is about ranks.
+    """
     text = StringIO()
     coloured = (file.isatty() and not os.environ.get("NO_COLOR")) if colour is None else colour
     console = Console(
@@ -117,16 +130,16 @@ def write(report: Report, file: IO[str], *, by: str = "", top: int = 20, colour:
         highlight=False,
         legacy_windows=False,
     )
-    for part in page(report, by=by, top=top):
+    for part in page(report, by=by, top=top, views=views):
         console.print(part)
     lines = "\n".join(line.rstrip(" ") for line in text.getvalue().splitlines()) + "\n"
     file.write(lines if _shows(file) else lines.translate(ASCII).encode("ascii", "replace").decode())
 
 
-def page(report: Report, *, by: str = "", top: int = 20) -> list[RenderableType]:
+def page(report: Report, *, by: str = "", top: int = 20, views: Sequence[View] = ()) -> list[RenderableType]:
     """The parts of the page in order."""
-    parts: list[RenderableType] = [*_headline(report)]
-    for view in _views(report, by, top):
+    parts: list[RenderableType] = _headline(rank_headline(report) if views else headline(report))
+    for view in [v for v in views if len(report[v.table])] or _views(report, by, top):
         parts += [*_section(report[view.table], view), Text()]
     parts += [*_coverage(report.coverage), *_warnings(report.warnings)]
     return parts
@@ -159,8 +172,7 @@ def _views(report: Report, by: str, top: int) -> list[View]:
     return [view for view in views if view.table in report and len(report[view.table])]
 
 
-def _headline(report: Report) -> list[RenderableType]:
-    head = headline(report)
+def _headline(head: Headline) -> list[RenderableType]:
     if not head.sentence:
         return []
     details = [Padding(Text(detail), (0, 0, 0, 2)) for detail in head.details]
