@@ -81,7 +81,7 @@ ANALYSES: tuple[Analysis, ...] = (
 
 def schemas() -> list[Schema]:
     """The schemas of the tables that a report may show, in order; names with _ are between analyses only."""
-    return [schema for analysis in ANALYSES for schema in analysis.schemas if not schema.name.startswith("_")]
+    return list({schema.name: schema for analysis in ANALYSES for schema in analysis.schemas if not schema.name.startswith("_")}.values())
 
 
 def analyze(trace: Trace, settings: Settings | None = None) -> Report:
@@ -93,9 +93,12 @@ def analyze(trace: Trace, settings: Settings | None = None) -> Report:
     return combine((rank_part(one, settings) for one in trace.each_rank()), settings)
 
 
-def rank_part(trace: Trace, settings: Settings) -> Part:
-    """What one rank contributes to the report. One task; tasks are independent."""
-    tables: dict[str, Table] = {}
+def rank_part(trace: Trace, settings: Settings, given: Tables | None = None) -> Part:
+    """What one rank contributes to the report. One task; tasks are independent.
+
+    given: tables from elsewhere that an analysis may look at (`_baseline`, of contention.baseline_samples).
+    """
+    tables: dict[str, Table] = dict(given or {})
     for analysis in _wanted("rank", settings):
         tables |= {t.schema.name: t for t in analysis.compute(trace, tables, settings)}
     return Part(trace.summary(), tables)

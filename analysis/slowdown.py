@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from c3prof.analysis.baseline import with_baseline
 from c3prof.analysis.dose_response import dose_response
 from c3prof.analysis.estimator import MINIMUM, Rates, rates
 from c3prof.analysis.intervals import Int64s
@@ -70,13 +69,13 @@ def tick_of(ranks: pd.DataFrame) -> float:
 
 
 def measured_rows(
-    samples: Samples, context: Context, baseline: tuple[Samples, Mapping[int, int]] | None = None
+    samples: Samples, context: Context, baseline: tuple[Samples, int] | None = None
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """A row for each signature, co-runner and kind of evidence that gives a number, or one that says why none does.
 
     Columns signature, label (codes of samples), the measured columns of SLOWDOWN, and rate, error, shared_ns; `best`
     marks the strongest evidence. The second frame holds what each step deviates from the row's rate: signature, label,
-    evidence, step, residual_ns.
+    evidence, step, residual_ns. baseline: the samples with those of a second trace behind them, and how many those are.
     """
     calibrated = np.isin(samples.phase, (SERIALIZED,)).any()
     apart = samples.phase != CONCURRENT if calibrated else np.zeros(len(samples.use), bool)
@@ -88,7 +87,7 @@ def measured_rows(
     same = rows_of(samples, context.group, clean & ~apart, over)
     frames.append(_frame(SAME_TRACE, samples, same, context))
     if baseline is not None:
-        both, added = with_baseline(samples, *baseline)
+        both, added = baseline
         kept = np.append(over, np.zeros(added, bool))
         alone = (both.use == CLEAN) & (np.arange(len(both.use)) >= len(over))
         frames.append(_frame(BASELINE, both, rows_of(both, context.group, alone, kept), context))
@@ -211,6 +210,8 @@ def _rate_varies(sides: Sides, number: npt.NDArray[np.bool_], context: Context) 
 
 def _best(frame: pd.DataFrame) -> pd.DataFrame:
     """The strongest evidence with a number for each signature and co-runner; other numbers stay below it, with a remark."""
+    if not len(frame):
+        return frame.assign(best=np.zeros(0, bool))
     step = frame["evidence"].map({name: place for place, name in enumerate(LADDER)})
     frame = frame.assign(step=step, known=frame["rate"].notna())
     # Without any number the last word has the one who looked furthest: dose and response of what never ran alone.

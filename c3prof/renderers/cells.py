@@ -7,6 +7,7 @@ from c3prof.table import Column
 from c3prof.units import text_of_ratio, text_of_size, text_of_time
 
 UNKNOWN = "–"
+_FACTORS = ("slowdown", "ideal_speedup", "real_speedup")
 _WRITTEN = {"ns": text_of_time, "B": text_of_size}
 LABELS = frozenset(
     {"rank", "device", "step", "stream", "group", "collective", "seq", "region", "first_step", "last_rank", "peer", "source", "table"}
@@ -22,6 +23,8 @@ def text_of(value: Any, column: Column) -> str:
         value = "yes" if value else "no"
     if isinstance(value, str):
         return value
+    if column.unit == "ratio" and column.name.startswith(_FACTORS):
+        return f"{value:.2f}×"
     written = text_of_ratio if is_ratio(column) else _WRITTEN.get(column.unit)
     return written(value) if written else _number(value, column)
 

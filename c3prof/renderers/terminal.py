@@ -30,8 +30,9 @@ _WARNINGS = 8
 class View:
     """How the page shows a table.
 
-    columns: in order of importance, () for all of the schema. where: only rows with this value in this column. fold: rows
-    equal in these columns (on other ranks, …) become one, their numbers added. sort: column, largest first.
+    columns: in order of importance, () for all of the schema. where: only rows with this value in this column. known: only
+    rows with a value in this column. fold: rows equal in these columns (on other ranks, …) become one, their numbers
+    added. sort: column, largest first.
     bar: column drawn as bars, with its share. accounting: draw the parts of span_ns as one stacked bar.
     """
 
@@ -39,6 +40,7 @@ class View:
     title: str
     columns: tuple[str, ...] = ()
     where: tuple[str, Any] | None = None
+    known: str = ""
     fold: tuple[str, ...] = ()
     sort: str = ""
     bar: str = ""
@@ -51,7 +53,6 @@ _SUBSET = ("collectives", "comm_ns", "exposed_ns", "hidden_ratio")
 _COMBINATION = ("collective", "group", "cause", "op")
 VIEWS: tuple[View, ...] = (
     View("overlap", "Where the time goes", ("rank", "device", *_OVERLAP), accounting=True, limit=16),
-    View("c3", "What overlap delivers of the ideal speed-up", limit=4),
     View(
         "exposed",
         "Exposed communication: what the step pays for",
@@ -63,13 +64,32 @@ VIEWS: tuple[View, ...] = (
         limit=8,
     ),
     View(
+        "exposed_causes", "Why it is exposed, and what would help", ("cause", "exposed_ns", "share", "advice"), sort="exposed_ns", limit=3
+    ),
+    View(
+        "stragglers",
+        "Ranks that others wait for",
+        ("rank", "n_last", "n_collectives", "caused_wait_ns", "cause", "p_value"),
+        sort="caused_wait_ns",
+        bar="caused_wait_ns",
+        limit=5,
+    ),
+    View(
+        "c3",
+        "What overlap delivers of the ideal speed-up",
+        ("rank", "device", "ideal_speedup", "real_speedup", "realized_by_time", "scenario", "reading"),
+        known="real_speedup",
+        limit=4,
+    ),
+    View(
         "slowdown",
-        "Kernels that a co-runner slows",
-        ("kernel", "co_runner", "n_clean", "n_overlapped", "slowdown", "slowdown_low", "slowdown_high", "lost_ns"),
+        "Kernels that a co-runner slows (in brackets: 95 % interval, unadjusted)",
+        ("rank", "kernel", "co_runner", "slowdown", "lost_ns", "n_overlapped"),
+        where=("interference", True),
+        known="slowdown",
         sort="lost_ns",
         limit=8,
     ),
-    View("stragglers", "Ranks that others wait for", sort="caused_wait_ns", bar="caused_wait_ns", limit=8),
     View(
         "kernels",
         "Device time by class of kernel",
@@ -130,17 +150,17 @@ def write(
         highlight=False,
         legacy_windows=False,
     )
-    for part in page(report, by=by, top=top, views=views):
+    for part in page(report, by=by, top=top, views=views, width=console.width):
         console.print(part)
     lines = "\n".join(line.rstrip(" ") for line in text.getvalue().splitlines()) + "\n"
     file.write(lines if _shows(file) else lines.translate(ASCII).encode("ascii", "replace").decode())
 
 
-def page(report: Report, *, by: str = "", top: int = 20, views: Sequence[View] = ()) -> list[RenderableType]:
-    """The parts of the page in order."""
+def page(report: Report, *, by: str = "", top: int = 20, views: Sequence[View] = (), width: int = WIDTH) -> list[RenderableType]:
+    """The parts of the page in order, for a terminal of `width` columns."""
     parts: list[RenderableType] = _headline(rank_headline(report) if views else headline(report))
     for view in [v for v in views if len(report[v.table])] or _views(report, by, top):
-        parts += [*_section(report[view.table], view), Text()]
+        parts += [*_section(report[view.table], view, width), Text()]
     parts += [*_coverage(report.coverage), *_warnings(report.warnings)]
     return parts
 
@@ -165,7 +185,7 @@ def _views(report: Report, by: str, top: int) -> list[View]:
     """The sections of this page: VIEWS and what --by adds; all in full with --only, or when the page knows none of the tables."""
     known = {view.table: view for view in (*VIEWS, *BY.values())}
     if report.settings.get("only") or not known.keys() & set(report):
-        wanted = [replace(known.get(name, View(name, "")), columns=(), where=None, fold=(), limit=top) for name in report]
+        wanted = [replace(known.get(name, View(name, "")), columns=(), where=None, known="", fold=(), limit=top) for name in report]
         return [replace(view, title=view.title or report[view.table].schema.title) for view in wanted]
     added = [replace(BY[by], limit=top)] if by in BY else []
     views = [VIEWS[0], *added, *VIEWS[1:]]
@@ -179,16 +199,20 @@ def _headline(head: Headline) -> list[RenderableType]:
     return [Text(head.sentence, style="bold"), *details, Text()]
 
 
-def _section(table: Table, view: View) -> list[RenderableType]:
+def _section(table: Table, view: View, width: int) -> list[RenderableType]:
     cells = _chosen(rows(table), view)
     shown = cells[: view.limit or len(cells)]
+    if not shown and view.known and len(table):
+        return [Text(f"{view.title}: none here; why: --only {view.table}", style="dim")]
     title = Text(view.title, style="bold")
     if table.source != "c3prof":
         title.append(f"  (by {table.source})", style="dim")
     if not shown:
         return [title, Text("  no rows", style="dim")]
     total = sum(row[view.bar] or 0 for row in cells) if view.bar in table.schema.names else 0
-    made = grid(table.schema, shown, columns=view.columns, bar=view.bar, total=total, accounting=view.accounting, width=WIDTH - 2)
+    made = grid(
+        table.schema, shown, columns=view.columns, first=view.sort, bar=view.bar, total=total, accounting=view.accounting, width=width - 2
+    )
     key = [Padding(legend(), (0, 0, 0, 2), expand=False)] if view.accounting else []
     return [title, *key, Padding(made.grid, (0, 0, 0, 2), expand=False), *_rest(table, len(cells) - len(shown), made.left_out)]
 
@@ -198,6 +222,8 @@ def _chosen(cells: list[dict[str, Any]], view: View) -> list[dict[str, Any]]:
     if view.where:
         column, value = view.where
         cells = [row for row in cells if row[column] == value]
+    if view.known:
+        cells = [row for row in cells if row[view.known] is not None]
     if view.fold:
         folded: dict[tuple[Any, ...], dict[str, Any]] = {}
         for row in cells:
