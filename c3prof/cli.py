@@ -11,11 +11,7 @@ from typing import Annotated
 import typer
 
 from c3prof import __version__
-<<<<<<< HEAD
-from c3prof.commands import analyze, demo, doctor, hta, ranks, run, schema, scrub
-=======
-from c3prof.commands import analyze, demo, doctor, hta, run, schema, scrub, slowdown
->>>>>>> main
+from c3prof.commands import analyze, demo, doctor, hta, ranks, run, schema, scrub, slowdown
 from c3prof.errors import C3profError, WrongSettings
 
 app = typer.Typer(
@@ -26,11 +22,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-<<<<<<< HEAD
-for command in (analyze.analyze, ranks.ranks, run.run, demo.demo, doctor.doctor, scrub.scrub, schema.schema, hta.hta):
-=======
-for command in (analyze.analyze, slowdown.slowdown, run.run, demo.demo, doctor.doctor, scrub.scrub, schema.schema, hta.hta):
->>>>>>> main
+for command in (
+    analyze.analyze,
+    ranks.ranks,
+    slowdown.slowdown,
+    run.run,
+    demo.demo,
+    doctor.doctor,
+    scrub.scrub,
+    schema.schema,
+    hta.hta,
+):
     app.command()(command)
 
 

@@ -11,11 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from c3prof.analysis import Part, combine, rank_part
-<<<<<<< HEAD
-from c3prof.analysis.groups import DIMENSIONS
-=======
 from c3prof.analysis.contention import baseline_samples
->>>>>>> main
+from c3prof.analysis.groups import DIMENSIONS
 from c3prof.analysis.settings import Settings
 from c3prof.config import toml
 from c3prof.errors import C3profError, DataWarning, UnreadableInput, WrongSettings
@@ -24,12 +21,8 @@ from c3prof.readers.cache import Cache, key
 from c3prof.readers.kineto import with_rank
 from c3prof.readers.sources import Source, found
 from c3prof.readers.windows import one_rank
-<<<<<<< HEAD
-from c3prof.table import Report
-from c3prof.tasks import Place, Task, completed
-=======
 from c3prof.table import Report, Table
->>>>>>> main
+from c3prof.tasks import Place, Task, completed
 from c3prof.trace import Trace
 
 Progress = Callable[[int, int, str], None]
@@ -43,24 +36,9 @@ def report(paths: list[str], asked: Mapping[str, Any], progress: Progress | None
     """
     settings = settings_of(asked)
     inputs = found(paths)
-<<<<<<< HEAD
     results = _results(inputs.sources, asked, settings, progress)
     parts = [result for result in results if isinstance(result, Part)]
     failures = [(source.name, result) for source, result in zip(inputs.sources, results, strict=True) if isinstance(result, C3profError)]
-=======
-    total = sum(source.size for source in inputs.sources)
-    given = baseline_of(asked, settings)
-    parts: list[Part] = []
-    failures: list[UnreadableInput] = []
-    warnings: list[DataWarning] = []
-    for place, source in enumerate(inputs.sources):
-        tick = partial(_tick, progress, total, source.name) if progress else None
-        try:
-            parts.append(rank_part(trace(source, place, asked, tick), settings, given))
-        except UnreadableInput as error:
-            failures.append(error)
-            warnings.append(DataWarning("unreadable", str(error), path=source.name))
->>>>>>> main
     if not parts:
         raise failures[0][1]
     warnings = [DataWarning("unreadable", str(error), path=name) for name, error in failures]
@@ -68,27 +46,33 @@ def report(paths: list[str], asked: Mapping[str, Any], progress: Progress | None
     return replace(made, warnings=(*made.warnings, *warnings, *inputs.warnings), settings=_said(settings, asked))
 
 
-<<<<<<< HEAD
 def _results(sources: Sequence[Source], asked: Mapping[str, Any], settings: Settings, progress: Progress | None) -> list[Part | C3profError]:
     """What each input gives, in their order: here one after another, or in other processes where that pays."""
     total = sum(source.size for source in sources)
     place = _place(sources, asked)
+    part = partial(_part, asked=dict(asked), settings=settings, given=baseline_of(asked, settings))
     if place is None:
         ticks = [partial(_tick, progress, total, source.name) if progress else None for source in sources]
-        return [_part((source, at), dict(asked), settings, tick) for at, (source, tick) in enumerate(zip(sources, ticks, strict=True))]
+        return [part((source, at), tick=tick) for at, (source, tick) in enumerate(zip(sources, ticks, strict=True))]
     tasks = [Task((source, at), _need(source), source.name) for at, source in enumerate(sources)]
     results: dict[int, Part | C3profError] = {}
-    for at, result in completed(partial(_part, asked=dict(asked), settings=settings), tasks, place):
+    for at, result in completed(part, tasks, place):
         results[at] = result
         if progress:
             progress(sources[at].size, total, sources[at].name)
     return [results[at] for at in range(len(sources))]
 
 
-def _part(job: tuple[Source, int], asked: Mapping[str, Any], settings: Settings, tick: Callable[[int], None] | None = None) -> Part | UnreadableInput:
+def _part(
+    job: tuple[Source, int],
+    asked: Mapping[str, Any],
+    settings: Settings,
+    given: Mapping[str, Table],
+    tick: Callable[[int], None] | None = None,
+) -> Part | UnreadableInput:
     """One task: what one input gives, or why it gives nothing."""
     try:
-        return rank_part(trace(*job, asked, tick), settings)
+        return rank_part(trace(*job, asked, tick), settings, given)
     except UnreadableInput as error:
         return error
 
@@ -113,14 +97,14 @@ def _need(source: Source) -> int:
 
 
 _PEAK_OF_PLAIN, _PEAK_OF_COMPRESSED, _PEAK_OF_NOTHING = 3, 40, 150_000_000
-=======
+
+
 def baseline_of(asked: Mapping[str, Any], settings: Settings) -> Mapping[str, Table]:
     """The clean samples of the second trace that was asked for, as a table to give to every rank; none without."""
     if not asked.get("baseline"):
         return {}
     samples = baseline_samples(traces([asked["baseline"]], asked), replace(settings, steps=None))
     return {samples.schema.name: samples}
->>>>>>> main
 
 
 def traces(paths: list[str], asked: Mapping[str, Any], progress: Progress | None = None) -> Iterator[Trace]:

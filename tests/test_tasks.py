@@ -52,7 +52,7 @@ def fatal(value: int) -> int:
 
 
 def part_or_death(job: tuple[Path, Any], asked: dict[str, Any]) -> Any:
-    return _part(fatal_once(job), asked, Settings())
+    return _part(fatal_once(job), asked, Settings(), {})
 
 
 def running(function: Any, arguments: list[Any], place: Place, need: int = 0) -> list[Any]:
@@ -149,5 +149,5 @@ def test_dask_worker_killed_in_the_middle_loses_nothing(run: Path, scheduler: st
     parts = running(partial(part_or_death, asked={"cache": False}), jobs, place)
     assert (tmp_path / "second").exists()
     made = combine(parts, Settings())
-    assert json.text(made) == json.text(combine([_part((source, at), {"cache": False}, Settings()) for at, source in enumerate(sources)], Settings()))
+    assert json.text(made) == json.text(combine([_part((source, at), {"cache": False}, Settings(), {}) for at, source in enumerate(sources)], Settings()))
     assert threading.active_count() >= 1
