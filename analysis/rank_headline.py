@@ -14,7 +14,9 @@ def rank_headline(report: Report) -> Headline:
     waited, spent = float(waits["wait_ns"].sum()), float(waits["duration_ns"].sum())
     details = (_causers(report, waits), _matched(report), _clocks(report))
     if not waits["n_collectives"].sum():
-        return Headline(f"{len(waits)} ranks; no synchronizing collective is recorded on several of them, so nobody's waiting can be told.", details[1:])
+        return Headline(
+            f"{len(waits)} ranks; no synchronizing collective is recorded on several of them, so nobody's waiting can be told.", details[1:]
+        )
     share = f"{percent(waited, spent)} of the time in collectives is waiting for other ranks ({text_of_time(waited)} of {text_of_time(spent)}, all ranks)."
     return Headline(f"{_named(report)} {share}", tuple(detail for detail in details if detail))
 

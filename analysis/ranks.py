@@ -19,7 +19,6 @@ from c3prof.analysis.waits import NOTES, waits
 from c3prof.table import Table
 from c3prof.trace import Trace
 
-
 SCHEMAS = (
     COLLECTIVES,
     COLLECTIVES_BY_KIND,

@@ -46,7 +46,9 @@ def report(paths: list[str], asked: Mapping[str, Any], progress: Progress | None
     return replace(made, warnings=(*made.warnings, *warnings, *inputs.warnings), settings=_said(settings, asked))
 
 
-def _results(sources: Sequence[Source], asked: Mapping[str, Any], settings: Settings, progress: Progress | None) -> list[Part | C3profError]:
+def _results(
+    sources: Sequence[Source], asked: Mapping[str, Any], settings: Settings, progress: Progress | None
+) -> list[Part | C3profError]:
     """What each input gives, in their order: here one after another, or in other processes where that pays."""
     total = sum(source.size for source in sources)
     place = _place(sources, asked)
@@ -148,7 +150,7 @@ def _groups(path: str | None) -> tuple[tuple[str, str], ...]:
     said = toml(Path(path))
     wrong = [f"{name} = {value!r}" for name, value in said.items() if value not in DIMENSIONS]
     if wrong:
-        raise WrongSettings(f"--groups {path}: {', '.join(wrong)}; expected lines like mesh_tp = \"tp\", one of {', '.join(DIMENSIONS)}")
+        raise WrongSettings(f'--groups {path}: {", ".join(wrong)}; expected lines like mesh_tp = "tp", one of {", ".join(DIMENSIONS)}')
     return tuple(sorted(said.items()))
 
 

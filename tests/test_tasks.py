@@ -121,7 +121,7 @@ def test_two_local_workers_give_the_same_bytes(run: Path) -> None:
 def test_one_progress_bar_over_all_inputs(run: Path) -> None:
     for workers in (1, 2):
         ticks: list[tuple[int, int, str]] = []
-        report([str(run)], {"cache": False, "workers": workers}, progress=lambda *tick: ticks.append(tick))
+        report([str(run)], {"cache": False, "workers": workers}, progress=lambda *tick, seen=ticks: seen.append(tick))
         assert {total for _, total, _ in ticks} == {sum(read for read, _, _ in ticks)}
 
 
@@ -149,5 +149,7 @@ def test_dask_worker_killed_in_the_middle_loses_nothing(run: Path, scheduler: st
     parts = running(partial(part_or_death, asked={"cache": False}), jobs, place)
     assert (tmp_path / "second").exists()
     made = combine(parts, Settings())
-    assert json.text(made) == json.text(combine([_part((source, at), {"cache": False}, Settings(), {}) for at, source in enumerate(sources)], Settings()))
+    assert json.text(made) == json.text(
+        combine([_part((source, at), {"cache": False}, Settings(), {}) for at, source in enumerate(sources)], Settings())
+    )
     assert threading.active_count() >= 1
