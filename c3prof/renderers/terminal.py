@@ -13,7 +13,8 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from c3prof.analysis.headline import headline
+from c3prof.analysis.headline import Headline, headline
+from c3prof.analysis.rank_headline import rank_headline
 from c3prof.errors import DataWarning
 from c3prof.renderers.bars import ASCII, legend
 from c3prof.renderers.grid import grid
@@ -138,8 +139,20 @@ PAGES: dict[str, tuple[View, ...]] = {
 """Pages of other commands, by the setting `page`; the first table keeps `top` rows."""
 
 
-def write(report: Report, file: IO[str], *, by: str = "", top: int = 20, colour: bool | None = None, width: int | None = None) -> None:
-    """Write the page. Colour only on a terminal without NO_COLOR, unless `colour` says; a pipe gets WIDTH columns."""
+def write(
+    report: Report,
+    file: IO[str],
+    *,
+    by: str = "",
+    top: int = 20,
+    views: Sequence[View] = (),
+    colour: bool | None = None,
+    width: int | None = None,
+) -> None:
+    """Write the page. Colour only on a terminal without NO_COLOR, unless `colour` says; a pipe gets WIDTH columns.
+
+    views: the sections of another page than the usual one, whose headline is about ranks.
+    """
     text = StringIO()
     coloured = (file.isatty() and not os.environ.get("NO_COLOR")) if colour is None else colour
     console = Console(
@@ -150,16 +163,16 @@ def write(report: Report, file: IO[str], *, by: str = "", top: int = 20, colour:
         highlight=False,
         legacy_windows=False,
     )
-    for part in page(report, by=by, top=top, width=console.width):
+    for part in page(report, by=by, top=top, views=views, width=console.width):
         console.print(part)
     lines = "\n".join(line.rstrip(" ") for line in text.getvalue().splitlines()) + "\n"
     file.write(lines if _shows(file) else lines.translate(ASCII).encode("ascii", "replace").decode())
 
 
-def page(report: Report, *, by: str = "", top: int = 20, width: int = WIDTH) -> list[RenderableType]:
+def page(report: Report, *, by: str = "", top: int = 20, views: Sequence[View] = (), width: int = WIDTH) -> list[RenderableType]:
     """The parts of the page in order, for a terminal of `width` columns."""
-    parts: list[RenderableType] = [*_headline(report)]
-    for view in _views(report, by, top):
+    parts: list[RenderableType] = _headline(rank_headline(report) if views else headline(report))
+    for view in [v for v in views if len(report[v.table])] or _views(report, by, top):
         parts += [*_section(report[view.table], view, width), Text()]
     parts += [*_coverage(report.coverage), *_warnings(report.warnings)]
     return parts
@@ -197,8 +210,7 @@ def _views(report: Report, by: str, top: int) -> list[View]:
     return [view for view in views if view.table in report and len(report[view.table])]
 
 
-def _headline(report: Report) -> list[RenderableType]:
-    head = headline(report)
+def _headline(head: Headline) -> list[RenderableType]:
     if not head.sentence:
         return []
     details = [Padding(Text(detail), (0, 0, 0, 2)) for detail in head.details]
