@@ -10,21 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from c3prof.analysis.causes import ADVICE
 from c3prof.table import Report
 from c3prof.units import text_of_time
 
 OUTSIDE = "outside"
 """Value of `step` in overlap_by_step for what lies outside all steps."""
-
-_CURES = {
-    "wait": "a rank arrives late, look at the stragglers before the network",
-    "late-launch": "the collective is launched too late to run early: launch it sooner (prefetch, smaller buckets)",
-    "dependency": "compute was queued and waited for the collective: start it earlier, make it smaller, or reorder the work",
-    "host": "the CPU queued the next compute too late: it is launch-bound here (larger work per launch, CUDA graphs, compile)",
-    "host-sync": "the CPU sat in a synchronize or wait call: remove it, or wait later",
-    "no-work": "no compute follows in the step that could hide it: split the collective or overlap it with the next step",
-}
-
 
 @dataclass(frozen=True)
 class Headline:
@@ -103,18 +94,21 @@ def _largest(report: Report, exposed: float) -> tuple[str, float]:
     if "exposed" not in report or not len(report["exposed"]) or not exposed > 0:
         return "", 0.0
     frame = exposed_rows(report)
-    names = pd.DataFrame({"collective": _words(frame["collective"]), "group": _words(frame["group"]), "ns": frame["exposed_ns"].to_numpy(np.float64)})
+    names = pd.DataFrame(
+        {"collective": _words(frame["collective"]), "group": _words(frame["group"]), "ns": frame["exposed_ns"].to_numpy(np.float64)}
+    )
     sums = names.groupby(["collective", "group"], sort=True)["ns"].sum()
     if not sums.sum() > 0:
         return "", 0.0
-    collective, group = sums.idxmax()
+    collective, group = sums.index[int(sums.to_numpy().argmax())]
     name = collective if collective != "unknown" else "of a kind that the trace does not name"
     return (f"{name} in group {group}" if group else name), float(sums.max() / sums.sum())
 
 
 def exposed_rows(report: Report) -> pd.DataFrame:
-    """The rows of `exposed` that add up to the exposed time exactly once."""
-    return report["exposed"].frame
+    """The rows of `exposed` that add up to the exposed time once, by collective, group and cause."""
+    frame = report["exposed"].frame
+    return frame[(frame["by"] == "combination").to_numpy(bool)]
 
 
 def _words(column: Any) -> list[str]:
@@ -137,8 +131,9 @@ def _ranks(runs: pd.DataFrame) -> str:
     shares = (sums["exposed_ns"] / sums["span_ns"].where(sums["span_ns"] > 0)).dropna()
     if not len(shares):
         return ""
-    low, high = shares.idxmin(), shares.idxmax()
-    spread = f"from {percent(shares[low], 1.0)} (rank {low}) to {percent(shares[high], 1.0)} (rank {high})"
+    values = shares.to_numpy()
+    low, high = int(values.argmin()), int(values.argmax())
+    spread = f"from {percent(values[low], 1.0)} (rank {shares.index[low]}) to {percent(values[high], 1.0)} (rank {shares.index[high]})"
     return f"Over {len(shares)} ranks the exposed share of the run goes {spread}."
 
 
@@ -152,7 +147,7 @@ def _cause(report: Report, exposed: float) -> str:
     cause, share = str(sums.idxmax()), float(sums.max() / sums.sum())
     if cause in ("", "unknown"):
         return ""
-    return f"Main cause: {cause} ({percent(share, 1.0)} of the exposed time) – {_CURES.get(cause, 'see the table exposed')}."
+    return f"Main cause: {cause} ({percent(share, 1.0)} of the exposed time) – {ADVICE.get(cause, 'see the table exposed')}."
 
 
 def _idle(base: pd.DataFrame, span: float, exposed: float, what: str) -> str:

@@ -60,7 +60,7 @@ def samples(trace: Trace, rows: pd.DataFrame, shared: SharedTime | None = None) 
     comm = (rows["class"] == COMM).to_numpy(dtype=bool)
     use, label, shared_ns = _uses(shared, duration, comm)
     step = rows["step"].to_numpy()
-    first, included = _first_steps(step)
+    first, included = first_steps(step)
     use = np.where(first & np.isin(use, (CLEAN, OVERLAPPED, MIXED, SLIGHT)), FIRST_STEP, use)
     chosen = np.flatnonzero((comm | (rows["class"] == COMPUTE).to_numpy(dtype=bool)) & (duration > 0))
     return Samples(
@@ -103,7 +103,7 @@ def _uses(shared: SharedTime, duration: Int64s, comm: BoolArray) -> tuple[Int64s
     return use, label, np.where(use == MIXED, shared.any_other, np.where(use == OVERLAPPED, most, 0))
 
 
-def _first_steps(step: Int64s) -> tuple[BoolArray, bool]:
+def first_steps(step: Int64s) -> tuple[BoolArray, bool]:
     """Which activities belong to the first step of a recording window, and whether some window had too few steps to spare it.
 
     A window is a run of consecutive step numbers.

@@ -49,7 +49,7 @@ WAITS_BY_RANK = Schema(
     "How long each rank waited, and was waited for",
     (
         Column("rank", "int32", "", "global rank"),
-        Column("host", "object", "", "host name, null unknown"),
+        Column("node", "object", "", "number of its host in order of first rank, null unknown"),
         Column("n_collectives", "int64", "", "measured synchronizing collectives that it took part in"),
         Column("n_last", "int64", "", "of these, where it came last by more than the clock bound"),
         Column("duration_ns", "float64", "ns", "sum of its durations"),
@@ -144,7 +144,7 @@ def _by_rank(run: Joined, seen: _Measured) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "rank": numbers,
-            "host": ranks["host"].to_numpy(),
+            "node": _nodes(ranks["host"]),
             "n_collectives": count,
             "n_last": np.bincount(code[seen.last], minlength=len(numbers)),
             "duration_ns": total(seen.duration),
@@ -152,6 +152,12 @@ def _by_rank(run: Joined, seen: _Measured) -> pd.DataFrame:
             "caused_wait_ns": total(seen.caused),
         }
     )
+
+
+def _nodes(hosts: pd.Series) -> npt.NDArray[np.object_]:
+    """Numbers instead of host names: a report holds no names."""
+    codes = pd.factorize(hosts)[0]
+    return np.where(codes < 0, None, codes.astype(object))
 
 
 def _named(seen: _Measured, by_rank: pd.DataFrame) -> list[tuple[int, float, int]]:

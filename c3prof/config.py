@@ -36,7 +36,7 @@ class Setting:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("expected text")
+        raise TypeError("expected text")
     return value
 
 

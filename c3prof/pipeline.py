@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from c3prof.analysis import Part, combine, rank_part
+from c3prof.analysis.contention import baseline_samples
 from c3prof.analysis.settings import Settings
 from c3prof.errors import DataWarning, UnreadableInput, WrongSettings
 from c3prof.readers import loaded
 from c3prof.readers.cache import Cache, key
 from c3prof.readers.kineto import with_rank
 from c3prof.readers.sources import Source, found
-from c3prof.table import Report
+from c3prof.readers.windows import one_rank
+from c3prof.table import Report, Table
 from c3prof.trace import Trace
 
 Progress = Callable[[int, int, str], None]
@@ -32,13 +34,14 @@ def report(paths: list[str], asked: Mapping[str, Any], progress: Progress | None
     settings = settings_of(asked)
     inputs = found(paths)
     total = sum(source.size for source in inputs.sources)
+    given = baseline_of(asked, settings)
     parts: list[Part] = []
     failures: list[UnreadableInput] = []
     warnings: list[DataWarning] = []
     for place, source in enumerate(inputs.sources):
         tick = partial(_tick, progress, total, source.name) if progress else None
         try:
-            parts.append(rank_part(trace(source, place, asked, tick), settings))
+            parts.append(rank_part(trace(source, place, asked, tick), settings, given))
         except UnreadableInput as error:
             failures.append(error)
             warnings.append(DataWarning("unreadable", str(error), path=source.name))
@@ -46,6 +49,14 @@ def report(paths: list[str], asked: Mapping[str, Any], progress: Progress | None
         raise failures[0]
     made = combine(parts, settings)
     return replace(made, warnings=(*made.warnings, *warnings, *inputs.warnings), settings=_said(settings, asked))
+
+
+def baseline_of(asked: Mapping[str, Any], settings: Settings) -> Mapping[str, Table]:
+    """The clean samples of the second trace that was asked for, as a table to give to every rank; none without."""
+    if not asked.get("baseline"):
+        return {}
+    samples = baseline_samples(traces([asked["baseline"]], asked), replace(settings, steps=None))
+    return {samples.schema.name: samples}
 
 
 def traces(paths: list[str], asked: Mapping[str, Any], progress: Progress | None = None) -> Iterator[Trace]:
@@ -58,6 +69,8 @@ def traces(paths: list[str], asked: Mapping[str, Any], progress: Progress | None
 
 def trace(source: Source, place: int, asked: Mapping[str, Any], progress: Callable[[int], None] | None = None) -> Trace:
     """The Trace of one input, from the cache when it is there; `place` numbers the ranks that no file names."""
+    if source.windows:
+        return one_rank([trace(window, place, asked, progress) for window in source.windows])
     cache, name = _cache(asked), ""
     if cache is not None and (name := key(source.path, source.name, asked.get("rules")) or ""):
         kept = cache.trace(name)

@@ -168,7 +168,14 @@ def test_an_unexpected_error_is_one_line(trace, monkeypatch, capsys):
     assert "Traceback" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("error", "code", "said"), [(KeyboardInterrupt(), 130, ""), (MemoryError(), 1, "out of memory"), (PermissionError(13, "Permission denied", "x.json"), 1, "x.json: Permission denied")])
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (KeyboardInterrupt(), 130, ""),
+        (MemoryError(), 1, "out of memory"),
+        (PermissionError(13, "Permission denied", "x.json"), 1, "x.json: Permission denied"),
+    ],
+)
 def test_what_stops_it_from_outside(error, code, said, trace, monkeypatch, capsys):
     def stopped(*_, **__):
         raise error
@@ -180,7 +187,7 @@ def test_what_stops_it_from_outside(error, code, said, trace, monkeypatch, capsy
     assert "Traceback" not in err
 
 
-def test_ctrl_c_ends_a_real_process_with_130(tmp_path):
+def test_ctrl_c_ends_a_real_process_with_130():
     """The report is made to sleep, the process gets SIGINT as from a keyboard."""
     script = (
         "import signal, sys, time; signal.signal(signal.SIGINT, signal.default_int_handler)\n"

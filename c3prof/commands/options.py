@@ -4,7 +4,9 @@ from typing import Annotated
 
 import typer
 
-Paths = Annotated[list[str] | None, typer.Argument(metavar="PATH", help="Traces: files, folders, globs or URLs; a run folder.", show_default=False)]
+Paths = Annotated[
+    list[str] | None, typer.Argument(metavar="PATH", help="Traces: files, folders, globs or URLs; a run folder.", show_default=False)
+]
 Format = Annotated[str | None, typer.Option("--format", "-f", help="text, json, csv or html.", show_default="text")]
 Out = Annotated[str | None, typer.Option("--out", "-o", metavar="OUT", help="Write to this file (csv: folder) instead of stdout.")]
 By = Annotated[str | None, typer.Option("--by", help="Also show the overlap by step, stream, group or collective.")]

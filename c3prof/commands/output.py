@@ -18,10 +18,10 @@ Tick = Callable[[int, int, str], None]
 
 def check(asked: Config) -> None:
     """WrongSettings for a table or a --by that does not exist."""
-    from c3prof.analysis import ANALYSES
+    from c3prof.analysis import schemas
     from c3prof.renderers.terminal import BY
 
-    tables = [schema.name for analysis in ANALYSES for schema in analysis.schemas]
+    tables = [schema.name for schema in schemas()]
     unknown = [name for name in asked["only"] if name not in tables]
     if unknown:
         raise WrongSettings(f"--only {','.join(unknown)}: no such table; there are {', '.join(tables)}")
@@ -52,7 +52,7 @@ def _write(report: Report, asked: Config, file: IO[str]) -> None:
     elif asked["format"] == "html":
         from c3prof.renderers import html
 
-        file.write(html.text(report))
+        file.write(html.html_report(report))
     else:
         from c3prof.renderers import terminal
 

@@ -22,6 +22,7 @@ from c3prof.records import (
     POWER_FILE,
     RANK_SCHEMA,
     RANKS_FOLDER,
+    SERIALIZED,
     STALL_FILE,
     STEPS_FILE,
     CollectiveRecord,
@@ -200,6 +201,9 @@ def _state(folder: Path, own: Recorded) -> Iterable[DataWarning]:
     if manifest.status != "complete":
         last = f"last whole step {steps.max()}" if len(steps) else "no whole step"
         yield DataWarning("rank-status", f"{manifest.status}; {last}{_open_collectives(own)}", path=own.name)
+    if n := int((own.steps["phase"] == SERIALIZED).sum()):
+        message = f"{n} steps were serialized for calibration; overlap tables leave them out, table calibration compares them"
+        yield DataWarning("calibration", message, n, own.name, bears_on_numbers=False)
     if (folder / STALL_FILE).is_file():
         yield DataWarning("stall", _stall(folder / STALL_FILE), path=own.name)
     for error in manifest.errors:

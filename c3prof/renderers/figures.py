@@ -22,7 +22,20 @@ _FONT = "system-ui, -apple-system, Segoe UI, Roboto, sans-serif"
 _STEPS_SHOWN = 400
 _POINTS_SHOWN = 4_000
 _NOT_A_STEP = ("outside", "-1")
-_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "hexagon", "pentagon", "triangle-down", "bowtie", "hourglass")
+_SYMBOLS = (
+    "circle",
+    "square",
+    "diamond",
+    "triangle-up",
+    "cross",
+    "x",
+    "star",
+    "hexagon",
+    "pentagon",
+    "triangle-down",
+    "bowtie",
+    "hourglass",
+)
 
 
 def plain(text: object, length: int = 60) -> str:

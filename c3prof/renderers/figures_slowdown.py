@@ -35,7 +35,13 @@ def slowdown_ranking(report: Report, top: int = 15) -> Figure | None:
     factor, low, high = (numbers(frame, name).to_numpy() for name in ("slowdown", "slowdown_low", "slowdown_high"))
     sure = frame["interference"].to_numpy(bool)
     about = [
-        [plain(row["kernel"], 120), plain(row["co_runner"]), round(row["lost"] / NS_PER_MS, 4), int(row["n_clean"]), int(row["n_overlapped"])]
+        [
+            plain(row["kernel"], 120),
+            plain(row["co_runner"]),
+            round(row["lost"] / NS_PER_MS, 4),
+            int(row["n_clean"]),
+            int(row["n_overlapped"]),
+        ]
         for row in frame.to_dict("records")
     ]
     data = {
@@ -158,7 +164,14 @@ def interference_map(report: Report) -> Figure | None:
     widest = max(float(np.nanmax(np.abs(np.log2(values.to_numpy(np.float64))))), 0.2)
     texts = [["" if math.isnan(cell) else f"{cell:.2f}" for cell in line] for line in values.to_numpy(np.float64).tolist()]
     ticks = {"tickvals": [math.log2(factor) for factor in _FACTORS], "ticktext": [f"{factor:g}" for factor in _FACTORS]}
-    made["data"][0] |= {"zmin": -widest, "zmax": widest, "text": texts, "texttemplate": "%{text}", "hoverinfo": "x+y+text", "hovertemplate": None}
+    made["data"][0] |= {
+        "zmin": -widest,
+        "zmax": widest,
+        "text": texts,
+        "texttemplate": "%{text}",
+        "hoverinfo": "x+y+text",
+        "hovertemplate": None,
+    }
     made["data"][0]["colorbar"] |= ticks
     return made
 
@@ -166,7 +179,11 @@ def interference_map(report: Report) -> Figure | None:
 def scorecard_bars(report: Report) -> Figure | None:
     """Serial, ideal and concurrent time of all regions of the run, in ms."""
     frame = run_rows(rows_of(report, "c3"))
-    names = [("serial", "serial_ns", "#7A8694"), ("concurrent (measured)", "concurrent_ns", CLASSES["exposed"]), ("ideal", "ideal_ns", CLASSES["compute"])]
+    names = [
+        ("serial", "serial_ns", "#7A8694"),
+        ("concurrent (measured)", "concurrent_ns", CLASSES["exposed"]),
+        ("ideal", "ideal_ns", CLASSES["compute"]),
+    ]
     if not len(frame) or any(column not in frame for _, column, _ in names):
         return None
     sums = {name: numbers(frame, column).sum(min_count=1) / NS_PER_MS for name, column, _ in names}

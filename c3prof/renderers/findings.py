@@ -104,7 +104,6 @@ def headline_text(report: Report) -> tuple[str, tuple[str, ...]]:
     return made.sentence, tuple(made.details)
 
 
-
 Number = tuple[str, str, str]
 """Label, value and a few words about it, as text."""
 

@@ -18,7 +18,11 @@ ROWS = 100
 _TEXT = 200
 
 _FIGURES: tuple[tuple[str, str, Callable[[Report], Figure | None]], ...] = (
-    ("Where the step goes", "Parts of a step add up to its length. What is exposed is communication with no compute at the same instant.", step_bars),
+    (
+        "Where the step goes",
+        "Parts of a step add up to its length. What is exposed is communication with no compute at the same instant.",
+        step_bars,
+    ),
     ("All ranks' time", "", run_bar),
     ("Concurrency scorecard", "Regions in which both run: one after the other, as measured, and at best.", scorecard_bars),
     ("Why communication is exposed", "", exposed_by_cause),
@@ -78,7 +82,10 @@ def _remarks(report: Report) -> Iterator[str]:
         yield f"<section class='warn'><h2>What these numbers rest on</h2><ul>{items}</ul></section>"
     counts = {name: value for name, value in report.coverage.items() if isinstance(value, int)}
     if counts:
-        rows = "".join(f"<tr><td>{html.escape(str(name)).replace('_', ' ')}</td><td class='number'>{value:,}</td></tr>" for name, value in counts.items())
+        rows = "".join(
+            f"<tr><td>{html.escape(str(name)).replace('_', ' ')}</td><td class='number'>{value:,}</td></tr>"
+            for name, value in counts.items()
+        )
         yield f"<details><summary>Coverage</summary><div class='wide'><table>{rows}</table></div></details>"
 
 

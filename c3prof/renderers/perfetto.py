@@ -75,7 +75,9 @@ def first_ns(trace: Trace) -> int:
     return min((int(frame["start_ns"].min()) for frame in frames if len(frame)), default=0)
 
 
-def _events(trace: Trace, report: Report | None, window: tuple[int, int] | None, ranks: Sequence[int] | None, begin: int) -> Iterator[Event]:
+def _events(
+    trace: Trace, report: Report | None, window: tuple[int, int] | None, ranks: Sequence[int] | None, begin: int
+) -> Iterator[Event]:
     factors = _factors(report)
     for rank in trace.rank_numbers:
         if ranks is not None and rank not in ranks:
@@ -133,7 +135,9 @@ def _activities(trace: Trace, rank: int, factors: "_Factors", window: tuple[int,
         event = _span(name, str(cls), _pid(rank, device), _tid(stream), start, end, begin, _known(args))
         yield event
         if launch >= 0:
-            yield {"ph": "f", "bp": "e", "id": f"{rank}.{launch}", "name": "launch", "cat": "launch"} | {k: event[k] for k in ("pid", "tid", "ts")}
+            yield {"ph": "f", "bp": "e", "id": f"{rank}.{launch}", "name": "launch", "cat": "launch"} | {
+                k: event[k] for k in ("pid", "tid", "ts")
+            }
 
 
 def _tid(stream: int) -> int:
@@ -158,7 +162,9 @@ def _cpu(trace: Trace, rank: int, window: tuple[int, int] | None, begin: int) ->
             event = _span(name, cat, pid, threads.get(str(thread), 0), start, end, begin, _known({"input dims": dims[0]}) if dims else {})
             yield event
             if cat == "launch":
-                yield {"ph": "s", "id": f"{rank}.{position}", "name": "launch", "cat": "launch"} | {k: event[k] for k in ("pid", "tid", "ts")}
+                yield {"ph": "s", "id": f"{rank}.{position}", "name": "launch", "cat": "launch"} | {
+                    k: event[k] for k in ("pid", "tid", "ts")
+                }
     on_cpu = _inside(trace.collectives[trace.collectives["device"] == CPU_DEVICE], window)
     for start, end, name, group, size in on_cpu[["start_ns", "end_ns", "collective", "group", "size_bytes"]].itertuples(index=False):
         yield _span(name, "comm", pid, _CPU, start, end, begin, _known({"group": group, "size_bytes": size}))
@@ -209,4 +215,3 @@ def _factors(report: Report | None) -> _Factors:
             if factor is not None and factor == factor:  # noqa: PLR0124 - NaN
                 made.rows[int(rank), str(kernel)].append((dims, str(co_runner), round(float(factor), 4)))
     return made
-

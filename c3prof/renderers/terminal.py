@@ -29,13 +29,18 @@ _WARNINGS = 8
 class View:
     """How the page shows a table.
 
-    columns: in order, () for all of the schema; those that hold nothing are left out. sort: column, largest first.
-    bar: column drawn as bars. accounting: draw the parts of span_ns as one stacked bar.
+    columns: in order of importance, () for all of the schema. where: only rows with this value in this column. known: only
+    rows with a value in this column. fold: rows equal in these columns (on other ranks, …) become one, their numbers
+    added. sort: column, largest first.
+    bar: column drawn as bars, with its share. accounting: draw the parts of span_ns as one stacked bar.
     """
 
     table: str
     title: str
     columns: tuple[str, ...] = ()
+    where: tuple[str, Any] | None = None
+    known: str = ""
+    fold: tuple[str, ...] = ()
     sort: str = ""
     bar: str = ""
     accounting: bool = False
@@ -43,23 +48,79 @@ class View:
 
 
 _OVERLAP = ("span_ns", "compute_ns", "exposed_ns", "idle_ns", "hidden_ratio")
-_SUBSET = ("comm_ns", "exposed_ns", "hidden_ratio")
+_SUBSET = ("collectives", "comm_ns", "exposed_ns", "hidden_ratio")
+_COMBINATION = ("collective", "group", "cause", "op")
 VIEWS: tuple[View, ...] = (
     View("overlap", "Where the time goes", ("rank", "device", *_OVERLAP), accounting=True, limit=16),
-    View("c3", "What overlap delivers of the ideal speed-up"),
-    View("exposed", "Exposed communication: what the step pays for", ("collective", "group", "cause", "op", "exposed_ns"), "exposed_ns", "exposed_ns", limit=8),
-    View("slowdown", "Kernels that a co-runner slows", ("kernel", "co_runner", "n_clean", "n_overlapped", "slowdown", "slowdown_low", "slowdown_high", "lost_ns"), "lost_ns", limit=8),
-    View("stragglers", "Ranks that others wait for", sort="caused_wait_ns", bar="caused_wait_ns", limit=8),
-    View("kernels", "Kernels", sort="total_ns", bar="total_ns", limit=8),
-    View("contents", "What is in it", ("rank", "source", "device_name", "span_ns", "activities", "streams", "collectives", "steps", "events", "events_lost")),
+    View(
+        "exposed",
+        "Exposed communication: what the step pays for",
+        (*_COMBINATION, "exposed_ns"),
+        where=("by", "combination"),
+        fold=_COMBINATION,
+        sort="exposed_ns",
+        bar="exposed_ns",
+        limit=8,
+    ),
+    View(
+        "exposed_causes", "Why it is exposed, and what would help", ("cause", "exposed_ns", "share", "advice"), sort="exposed_ns", limit=3
+    ),
+    View(
+        "stragglers",
+        "Ranks that others wait for",
+        ("rank", "n_last", "n_collectives", "caused_wait_ns", "cause", "p_value"),
+        sort="caused_wait_ns",
+        bar="caused_wait_ns",
+        limit=5,
+    ),
+    View(
+        "c3",
+        "What overlap delivers of the ideal speed-up",
+        ("rank", "device", "ideal_speedup", "real_speedup", "realized_by_time", "scenario", "reading"),
+        known="real_speedup",
+        limit=4,
+    ),
+    View(
+        "slowdown",
+        "Kernels that a co-runner slows (in brackets: 95 % interval, unadjusted)",
+        ("rank", "kernel", "co_runner", "slowdown", "lost_ns", "n_overlapped"),
+        where=("interference", True),
+        known="slowdown",
+        sort="lost_ns",
+        limit=8,
+    ),
+    View(
+        "kernels",
+        "Device time by class of kernel",
+        ("kernel_class", "class", "count", "total_ns"),
+        where=("by", "class"),
+        fold=("class", "kernel_class"),
+        sort="total_ns",
+        bar="total_ns",
+        limit=8,
+    ),
+    View(
+        "idle",
+        "Idle time of the device: what it waits for",
+        ("cause", "gaps", "idle_ns"),
+        where=("stream", None),
+        fold=("cause",),
+        sort="idle_ns",
+        bar="idle_ns",
+        limit=6,
+    ),
+    View(
+        "contents",
+        "What is in it",
+        ("rank", "source", "device_name", "span_ns", "activities", "streams", "collectives", "steps", "events", "events_lost"),
+    ),
     View("trust", "What it can answer"),
-    View("idle", "Idle time of the device", sort="idle_ns", bar="idle_ns", limit=6),
 )
 BY: dict[str, View] = {
     "step": View("overlap_by_step", "By step", ("rank", "device", "step", *_OVERLAP), accounting=True),
-    "stream": View("overlap_by_stream", "By stream", ("rank", "device", "stream", *_SUBSET)),
-    "group": View("overlap_by_group", "By process group", ("rank", "device", "group", *_SUBSET), "exposed_ns", "exposed_ns"),
-    "collective": View("overlap_by_collective", "By kind of collective", ("rank", "device", "collective", *_SUBSET), "exposed_ns", "exposed_ns"),
+    "stream": View("overlap_by_stream", "By stream", ("rank", "device", "stream", "activities", "compute_ns", "copy_ns", *_SUBSET)),
+    "group": View("overlap_by_group", "By process group", ("rank", "device", "group", "group_desc", *_SUBSET), bar="exposed_ns"),
+    "collective": View("overlap_by_collective", "By kind of collective", ("rank", "device", "collective", *_SUBSET), bar="exposed_ns"),
 }
 """What `--by` adds to the page."""
 
@@ -76,17 +137,17 @@ def write(report: Report, file: IO[str], *, by: str = "", top: int = 20, colour:
         highlight=False,
         legacy_windows=False,
     )
-    for part in page(report, by=by, top=top):
+    for part in page(report, by=by, top=top, width=console.width):
         console.print(part)
     lines = "\n".join(line.rstrip(" ") for line in text.getvalue().splitlines()) + "\n"
     file.write(lines if _shows(file) else lines.translate(ASCII).encode("ascii", "replace").decode())
 
 
-def page(report: Report, *, by: str = "", top: int = 20) -> list[RenderableType]:
-    """The parts of the page in order."""
+def page(report: Report, *, by: str = "", top: int = 20, width: int = WIDTH) -> list[RenderableType]:
+    """The parts of the page in order, for a terminal of `width` columns."""
     parts: list[RenderableType] = [*_headline(report)]
     for view in _views(report, by, top):
-        parts += [*_section(report[view.table], view), Text()]
+        parts += [*_section(report[view.table], view, width), Text()]
     parts += [*_coverage(report.coverage), *_warnings(report.warnings)]
     return parts
 
@@ -94,7 +155,7 @@ def page(report: Report, *, by: str = "", top: int = 20) -> list[RenderableType]
 def _shows(file: IO[str]) -> bool:
     """Whether the file's encoding can show the glyphs."""
     try:
-        "█▓╳▪·–…µ▏".encode(getattr(file, "encoding", None) or "utf-8")
+        "█▓▚▪·–…µ▏".encode(getattr(file, "encoding", None) or "utf-8")
     except (UnicodeEncodeError, LookupError):
         return False
     return True
@@ -108,11 +169,10 @@ def _columns(file: IO[str]) -> int:
 
 
 def _views(report: Report, by: str, top: int) -> list[View]:
-    """The sections of this page: with --only the tables asked for, in full; else VIEWS and what --by adds."""
-    only = report.settings.get("only") or ()
-    if only:
-        known = {view.table: view for view in (*VIEWS, *BY.values())}
-        wanted = [replace(known.get(name, View(name, "")), columns=(), limit=top) for name in report]
+    """The sections of this page: VIEWS and what --by adds; all in full with --only, or when the page knows none of the tables."""
+    known = {view.table: view for view in (*VIEWS, *BY.values())}
+    if report.settings.get("only") or not known.keys() & set(report):
+        wanted = [replace(known.get(name, View(name, "")), columns=(), where=None, known="", fold=(), limit=top) for name in report]
         return [replace(view, title=view.title or report[view.table].schema.title) for view in wanted]
     added = [replace(BY[by], limit=top)] if by in BY else []
     views = [VIEWS[0], *added, *VIEWS[1:]]
@@ -127,26 +187,50 @@ def _headline(report: Report) -> list[RenderableType]:
     return [Text(head.sentence, style="bold"), *details, Text()]
 
 
-def _section(table: Table, view: View) -> list[RenderableType]:
-    cells = rows(table)
-    if view.sort and cells and view.sort in cells[0]:
-        cells.sort(key=lambda row: -(row[view.sort] or 0))
+def _section(table: Table, view: View, width: int) -> list[RenderableType]:
+    cells = _chosen(rows(table), view)
     shown = cells[: view.limit or len(cells)]
+    if not shown and view.known and len(table):
+        return [Text(f"{view.title}: none here; why: --only {view.table}", style="dim")]
     title = Text(view.title, style="bold")
     if table.source != "c3prof":
         title.append(f"  (by {table.source})", style="dim")
     if not shown:
         return [title, Text("  no rows", style="dim")]
-    made = grid(table.schema, shown, columns=view.columns, bar=view.bar, accounting=view.accounting, width=WIDTH - 2)
+    total = sum(row[view.bar] or 0 for row in cells) if view.bar in table.schema.names else 0
+    made = grid(
+        table.schema, shown, columns=view.columns, first=view.sort, bar=view.bar, total=total, accounting=view.accounting, width=width - 2
+    )
     key = [Padding(legend(), (0, 0, 0, 2), expand=False)] if view.accounting else []
     return [title, *key, Padding(made.grid, (0, 0, 0, 2), expand=False), *_rest(table, len(cells) - len(shown), made.left_out)]
+
+
+def _chosen(cells: list[dict[str, Any]], view: View) -> list[dict[str, Any]]:
+    """The rows of the view, folded and sorted."""
+    if view.where:
+        column, value = view.where
+        cells = [row for row in cells if row[column] == value]
+    if view.known:
+        cells = [row for row in cells if row[view.known] is not None]
+    if view.fold:
+        folded: dict[tuple[Any, ...], dict[str, Any]] = {}
+        for row in cells:
+            into = folded.setdefault(
+                tuple(row[name] for name in view.fold), dict.fromkeys(row, 0) | {name: row[name] for name in view.fold}
+            )
+            for name in set(view.columns) - set(view.fold):
+                into[name] += row[name] or 0
+        cells = list(folded.values())
+    if view.sort and cells and view.sort in cells[0]:
+        cells.sort(key=lambda row: -(row[view.sort] or 0))
+    return cells
 
 
 def _rest(table: Table, more: int, left_out: Sequence[str]) -> list[RenderableType]:
     """What the section did not show, and how to see it."""
     said = []
     if more > 0:
-        said.append(f"{more:,} more rows: --only {table.schema.name} --top N")
+        said.append(f"{more:,} more {'row' if more == 1 else 'rows'}: --only {table.schema.name} --top N")
     if left_out:
         said.append(f"more columns: {', '.join(left_out)} (--format csv)")
     return [Padding(Text(line, style="dim"), (0, 0, 0, 2)) for line in said]

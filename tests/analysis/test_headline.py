@@ -31,7 +31,10 @@ def test_the_step_is_the_measure_where_there_are_steps():
 
 def test_no_majority():
     row = run_row(compute=70, comm=30, hidden=0, exposed=30)
-    found = said(table(OVERLAP, [row]), exposed_rows(("send_recv", None, "unknown", 12), ("all_reduce", "0", "unknown", 10), ("all_gather", "0", "unknown", 8)))
+    found = said(
+        table(OVERLAP, [row]),
+        exposed_rows(("send_recv", None, "unknown", 12), ("all_reduce", "0", "unknown", 10), ("all_gather", "0", "unknown", 8)),
+    )
     assert found.sentence == "30 % of the run is exposed communication, the largest part (40 %) send_recv."
     assert found.details == ("None of the 30 ns of communication is hidden behind compute.",)
 
@@ -39,7 +42,9 @@ def test_no_majority():
 def test_all_of_one_kind_and_one_that_is_not_named():
     row = run_row(compute=70, comm=30, hidden=0, exposed=30)
     assert said(table(OVERLAP, [row]), exposed_rows(("all_reduce", "0", "wait", 30))).sentence.endswith("all of it all_reduce in group 0.")
-    assert said(table(OVERLAP, [row]), exposed_rows(("unknown", None, "wait", 30))).sentence.endswith("all of it of a kind that the trace does not name.")
+    assert said(table(OVERLAP, [row]), exposed_rows(("unknown", None, "wait", 30))).sentence.endswith(
+        "all of it of a kind that the trace does not name."
+    )
 
 
 def test_all_hidden():
@@ -82,6 +87,17 @@ def test_a_cpu_run_says_what_compute_means():
     assert found.details[-1].startswith("CPU run (gloo): ")
 
 
-@pytest.mark.parametrize(("part", "whole", "text"), [(38.2, 100, "38 %"), (9.96, 100, "10 %"), (4.25, 100, "4.2 %"), (0.01, 100, "< 0.1 %"), (0, 100, "0.0 %"), (1, 0, "an unknown share"), (math.nan, 1, "an unknown share")])
+@pytest.mark.parametrize(
+    ("part", "whole", "text"),
+    [
+        (38.2, 100, "38 %"),
+        (9.96, 100, "10 %"),
+        (4.25, 100, "4.2 %"),
+        (0.01, 100, "< 0.1 %"),
+        (0, 100, "0.0 %"),
+        (1, 0, "an unknown share"),
+        (math.nan, 1, "an unknown share"),
+    ],
+)
 def test_percent(part, whole, text):
     assert percent(part, whole) == text
