@@ -30,7 +30,7 @@ def real(shared_traces):
 def hostile_files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hostile")
     for rank in (0, 1):
-        written(folder / f"rank{rank}.json", document(events(rank), rank=rank, world_size=2))
+        written(folder / f"rank{rank}.json", document(events(), rank=rank, world_size=2))
     return folder
 
 
@@ -215,7 +215,7 @@ def test_the_report_opens_with_the_network_off(chromium, hostile_files, shared_t
 @pytest.fixture(scope="module")
 def large():
     trace = large_trace(400_000, ranks=8)
-    run = Run(("large",)).start(lambda *_: trace, lambda given, _: (given, c3prof.analyze(large_trace(8_000, ranks=8)))).wait()
+    run = Run(("large",)).start(lambda *_: trace, lambda *_: c3prof.analyze(large_trace(8_000, ranks=8))).wait()
     assert not run.error
     with served(run) as address:
         yield address
