@@ -22,7 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (
+_COMMANDS = (
     analyze.analyze,
     ranks.ranks,
     slowdown.slowdown,
@@ -35,7 +35,8 @@ for command in (
     scrub.scrub,
     schema.schema,
     hta.hta,
-):
+)
+for command in _COMMANDS:
     app.command()(command)
 
 
