@@ -63,7 +63,9 @@ def _results(
     place = _place(sources, asked)
     if place is None:
         ticks = [partial(_tick, progress, total, source.name) if progress else None for source in sources]
-        return [_part((source, at), dict(asked), settings, given, tick) for at, (source, tick) in enumerate(zip(sources, ticks, strict=True))]
+        return [
+            _part((source, at), dict(asked), settings, given, tick) for at, (source, tick) in enumerate(zip(sources, ticks, strict=True))
+        ]
     tasks = [Task((source, at), _need(source), source.name) for at, source in enumerate(sources)]
     results: dict[int, Part | C3profError] = {}
     for at, result in completed(partial(_part, asked=dict(asked), settings=settings, given=given), tasks, place):
@@ -150,7 +152,7 @@ def _groups(path: str | None) -> tuple[tuple[str, str], ...]:
     said = toml(Path(path))
     wrong = [f"{name} = {value!r}" for name, value in said.items() if value not in DIMENSIONS]
     if wrong:
-        raise WrongSettings(f"--groups {path}: {', '.join(wrong)}; expected lines like mesh_tp = \"tp\", one of {', '.join(DIMENSIONS)}")
+        raise WrongSettings(f'--groups {path}: {", ".join(wrong)}; expected lines like mesh_tp = "tp", one of {", ".join(DIMENSIONS)}')
     return tuple(sorted(said.items()))
 
 

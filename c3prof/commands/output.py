@@ -48,7 +48,7 @@ def _write(report: Report, asked: Config, file: IO[str]) -> None:
     if asked["format"] == "json":
         from c3prof.renderers import json
 
-        file.write(json.text(report))
+        file.writelines(part.decode() for part in json.parts(report))
     elif asked["format"] == "html":
         from c3prof.renderers import html
 
