@@ -25,7 +25,12 @@ COLLECTIVES_BY_KIND = Schema(
         Column("n_records", "int64", "", "records of all ranks"),
         Column("total_bytes", "float64", "B", "sum of message sizes over operations; null when one is unknown"),
         Column("duration_ns", "float64", "ns", "sum of durations over records"),
-        Column("shortest_ns", "float64", "ns", "sum over operations of the shortest duration over ranks: needs no clock, waiting mostly left out"),
+        Column(
+            "shortest_ns",
+            "float64",
+            "ns",
+            "sum over operations of the shortest duration over ranks: needs no clock, waiting mostly left out",
+        ),
         Column("n_split", "int64", "", "records whose duration splits into wait and transfer; the next four sum over these"),
         Column("wait_ns", "float64", "ns", "waiting for other ranks; null without a split record"),
         Column("transfer_ns", "float64", "ns", "moving data; wait_ns + transfer_ns = duration of the split records"),

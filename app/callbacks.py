@@ -23,12 +23,19 @@ PAGES = {
 
 def page(run: Run, other: Run | None, path: str, search: str) -> Any:
     """The view at a path; loading or the error while there is no report."""
-    if run.report is None:
-        return layout.loading(run)
+    if not is_ready(run, other, path):
+        return layout.loading(other if other is not None and run.report is not None else run)
     query = Query.of(search)
     if path == "/compare":
         return compare.page(run, other, query)
     return PAGES.get(path, overview.page)(run, query)
+
+
+def is_ready(run: Run, other: Run | None, path: str) -> bool:
+    """Whether all is there that a view needs: the timeline needs no report, the comparison two."""
+    if path == "/timeline":
+        return run.timeline is not None
+    return run.report is not None and (path != "/compare" or other is None or other.report is not None)
 
 
 def register(app: Dash, run: Run, other: Run | None) -> None:
@@ -51,8 +58,7 @@ def register(app: Dash, run: Run, other: Run | None) -> None:
         done = run.done and (other is None or other.done)
         if ctx.triggered_id == ids.POLL and shown == SHOWN:
             return no_update, no_update, done
-        ready = run.report is not None and (path != "/compare" or other is None or other.report is not None)
-        return page(run, other, path or "/", search or ""), SHOWN if ready else "", done
+        return page(run, other, path or "/", search or ""), SHOWN if is_ready(run, other, path) else "", done
 
     @app.callback(
         Output(ids.SLOWDOWN_SAMPLES, "children"), Input(ids.SLOWDOWN_GRID, "selectedRows"), prevent_initial_call=True

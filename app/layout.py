@@ -58,4 +58,5 @@ def loading(run: Run) -> Component:
         return html.Div([html.H1("This run cannot be shown"), html.P(run.error)], className="card failed", role="alert")
     percent = round(run.share * 100)
     bar = html.Div(html.Div(style={"width": f"{max(percent, 3)}%"}, className="bar-done"), className="bar", role="progressbar")
-    return html.Div([html.H1(f"Loading {run.name}"), html.P(f"{run.doing} …", role="status"), bar], className="card loading")
+    early = [html.P(["The ", dcc.Link("timeline", href="/timeline"), " is there already."])] if run.timeline is not None else []
+    return html.Div([html.H1(f"Loading {run.name}"), html.P(f"{run.doing} …", role="status"), bar, *early], className="card loading")

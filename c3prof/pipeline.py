@@ -36,8 +36,7 @@ def report(paths: list[str], asked: Mapping[str, Any], progress: Progress | None
     """
     settings = settings_of(asked)
     inputs = found(paths)
-    given = baseline_of(asked, settings)
-    results = _results(inputs.sources, asked, settings, given, progress)
+    results = _results(inputs.sources, asked, settings, progress)
     parts = [result for result in results if isinstance(result, Part)]
     failures = [(source.name, result) for source, result in zip(inputs.sources, results, strict=True) if isinstance(result, C3profError)]
     if not parts:
@@ -47,28 +46,19 @@ def report(paths: list[str], asked: Mapping[str, Any], progress: Progress | None
     return replace(made, warnings=(*made.warnings, *warnings, *inputs.warnings), settings=_said(settings, asked))
 
 
-def baseline_of(asked: Mapping[str, Any], settings: Settings) -> Mapping[str, Table]:
-    """The clean samples of the second trace that was asked for, as a table to give to every rank; none without."""
-    if not asked.get("baseline"):
-        return {}
-    samples = baseline_samples(traces([asked["baseline"]], asked), replace(settings, steps=None))
-    return {samples.schema.name: samples}
-
-
 def _results(
-    sources: Sequence[Source], asked: Mapping[str, Any], settings: Settings, given: Mapping[str, Table], progress: Progress | None
+    sources: Sequence[Source], asked: Mapping[str, Any], settings: Settings, progress: Progress | None
 ) -> list[Part | C3profError]:
     """What each input gives, in their order: here one after another, or in other processes where that pays."""
     total = sum(source.size for source in sources)
     place = _place(sources, asked)
+    part = partial(_part, asked=dict(asked), settings=settings, given=baseline_of(asked, settings))
     if place is None:
         ticks = [partial(_tick, progress, total, source.name) if progress else None for source in sources]
-        return [
-            _part((source, at), dict(asked), settings, given, tick) for at, (source, tick) in enumerate(zip(sources, ticks, strict=True))
-        ]
+        return [part((source, at), tick=tick) for at, (source, tick) in enumerate(zip(sources, ticks, strict=True))]
     tasks = [Task((source, at), _need(source), source.name) for at, source in enumerate(sources)]
     results: dict[int, Part | C3profError] = {}
-    for at, result in completed(partial(_part, asked=dict(asked), settings=settings, given=given), tasks, place):
+    for at, result in completed(part, tasks, place):
         results[at] = result
         if progress:
             progress(sources[at].size, total, sources[at].name)
@@ -109,6 +99,14 @@ def _need(source: Source) -> int:
 
 
 _PEAK_OF_PLAIN, _PEAK_OF_COMPRESSED, _PEAK_OF_NOTHING = 3, 40, 150_000_000
+
+
+def baseline_of(asked: Mapping[str, Any], settings: Settings) -> Mapping[str, Table]:
+    """The clean samples of the second trace that was asked for, as a table to give to every rank; none without."""
+    if not asked.get("baseline"):
+        return {}
+    samples = baseline_samples(traces([asked["baseline"]], asked), replace(settings, steps=None))
+    return {samples.schema.name: samples}
 
 
 def traces(paths: list[str], asked: Mapping[str, Any], progress: Progress | None = None) -> Iterator[Trace]:

@@ -22,6 +22,7 @@ _FONT = "system-ui, -apple-system, Segoe UI, Roboto, sans-serif"
 _STEPS_SHOWN = 400
 _POINTS_SHOWN = 4_000
 _NOT_A_STEP = ("outside", "-1")
+_WRAPPERS = frozenset({"Kernel", "Kernel2", "kernel", "device_kernel"})
 _SYMBOLS = (
     "circle",
     "square",
@@ -48,15 +49,16 @@ def plain(text: object, length: int = 60) -> str:
 
 
 def short_kernel(name: object, length: int = 46) -> str:
-    """What tells a kernel from another in a label: its function without template and call arguments, cut to a length."""
+    """What tells a kernel from another in a label: its function without call and template arguments, cut to a length.
+
+    A wrapper such as cutlass::Kernel<name> is named by what it wraps.
+    """
     text = str(name).removeprefix("void ").replace("(anonymous namespace)::", "")
-    depth, kept = 0, []
-    for letter in text:
-        depth += letter in "<("
-        if depth == 0:
-            kept.append(letter)
-        depth -= letter in ">)" and depth > 0
-    return plain("".join(kept).strip() or text, length)
+    head, _, inside = text.partition("<")
+    if head.rsplit("::", 1)[-1] in _WRAPPERS and inside:
+        head = inside.split(",")[0].split(">")[0]
+    head = head.partition("(")[0] if not head.startswith("Mem") else head
+    return plain(head.strip() or text, length)
 
 
 def figure(data: list[dict[str, Any]], x: str = "", y: str = "", *, height: int = 340, **layout: Any) -> Figure:
@@ -180,7 +182,7 @@ def run_bar(report: Report) -> Figure | None:
         if shares[name] > 0
     ]
     return figure(
-        data, barmode="stack", height=120, xaxis={"range": [0, 100], "ticksuffix": " %"}, margin={"l": 8, "r": 18, "t": 36, "b": 28}
+        data, barmode="stack", height=120, xaxis={"range": [0, 100.5], "ticksuffix": " %", "dtick": 20}, margin={"l": 8, "r": 18, "t": 36, "b": 28}
     )
 
 
