@@ -55,7 +55,7 @@ def _write(report: Report, asked: Config, file: IO[str], views: Sequence[Any]) -
     elif asked["format"] == "html":
         from c3prof.renderers import html
 
-        file.write(html.html_report(report))
+        file.write(html.text(report))
     else:
         from c3prof.renderers import terminal
 
