@@ -9,15 +9,19 @@ import numpy.typing as npt
 from c3prof.analysis.intervals import Int64s
 from c3prof.analysis.samples import Samples
 from c3prof.analysis.segments import FloatArray, IntArray, Segments
+from c3prof.trace import NONE
 
 BoolArray = npt.NDArray[np.bool_]
+
+_STEPS = 3
 
 
 @dataclass(frozen=True)
 class Sides:
     """The samples of `rows` rows (signature × co-runner), each array sorted by row.
 
-    *_ns: durations; shared_ns: time shared with the co-runner; *_step: number of the step, 0, 1, … (-1 none);
+    *_ns: durations; shared_ns: time shared with the co-runner; *_step: unit that may share an effect: the step, or the
+    sample itself in a run with fewer than 3 steps;
     signature, group: of each row; rows of one signature hold the same clean samples, group is its kernel class.
     """
 
@@ -93,7 +97,7 @@ def rows_of(samples: Samples, group: Any, clean: BoolArray, over: BoolArray, *, 
         known = _place_key(samples, over_at, row)
         there = np.isin(_place_key(samples, clean_at, clean_row), known)
         clean_at, clean_row = clean_at[there], clean_row[there]
-    step = np.unique(samples.step, return_inverse=True)[1]
+    step = _units(samples)
     sides = Sides(
         signature,
         np.asarray(group)[signature],
@@ -106,6 +110,14 @@ def rows_of(samples: Samples, group: Any, clean: BoolArray, over: BoolArray, *, 
         step[over_at],
     )
     return Rows(signature, label, sides, clean_at, over_at)
+
+
+def _units(samples: Samples) -> IntArray:
+    """The step of each sample, numbered from 0; with fewer than 3 steps, and outside of steps, a number of its own."""
+    steps, unit = np.unique(samples.step, return_inverse=True)
+    own = len(steps) + np.arange(len(unit))
+    stepped = (steps != NONE).sum() >= _STEPS
+    return np.where((samples.step != NONE) & stepped, unit, own)
 
 
 def _place_key(samples: Samples, at: Int64s, row: IntArray) -> Int64s:
