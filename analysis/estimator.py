@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from c3prof.analysis.place import with_place
 from c3prof.analysis.resampling import Counts, resampled_means, resampled_medians
 from c3prof.analysis.segments import FloatArray, IntArray, Segments, ratio
 from c3prof.analysis.sides import Sides
@@ -31,7 +32,7 @@ class Rates:
     """What the rate model gives for each row; NaN where a side is too short.
 
     rate ± error with `freedom` degrees (of Student's t); low, high: its 95 % interval; few: the t interval on log
-    scale with pooled spread was used; outliers: overlapped samples left out; residual: w − (d − o) − r·o of each
+    scale with pooled spread was used; n_steps: steps on the side that has fewer; outliers: overlapped samples left out; residual: w − (d − o) − r·o of each
     overlapped sample that was used, in ns; kept: which of the overlapped samples those are.
     """
 
@@ -49,6 +50,7 @@ class Rates:
     high: FloatArray
     p_value: FloatArray
     few: BoolArray
+    n_steps: IntArray
     residual: FloatArray
     kept: BoolArray
 
@@ -74,6 +76,7 @@ def rates(sides: Sides, tick_ns: float, counts: Counts) -> Rates:
     progress = apart + rate[used.over_row] * used.shared_ns
     variance, freedom = _pooled_variance(used, alone, progress)
     variance, freedom = _bootstrap_variance(used, alone, progress, counts, measured & ~few, variance, freedom)
+    variance, freedom = with_place(used, alone, variance, freedom)
     variance = np.maximum(variance, tick_ns**2 / 3 * (ratio(_median_excess(n_clean), n_clean) + ratio(1, n_over)))
     error = np.where(measured, np.sqrt(variance) * ratio(n_over, shared), np.nan)
     rate = np.where(measured, rate, np.nan)
@@ -93,6 +96,7 @@ def rates(sides: Sides, tick_ns: float, counts: Counts) -> Rates:
         high,
         _p_value(rate, error, freedom, few),
         few & measured,
+        np.minimum(units_clean, units_over),
         alone[used.over_row] - progress,
         kept,
     )
@@ -119,13 +123,14 @@ def _pooled_variance(sides: Sides, alone: FloatArray, progress: FloatArray) -> t
     clean, over = sides.clean, sides.over
     first = np.zeros(sides.rows, bool)
     first[np.unique(sides.signature, return_index=True)[1]] = True
-    own_freedom = np.maximum(clean.sizes + over.sizes - 2.0, 0.0)
+    n_clean, n_over = clean.distinct(sides.clean_step), over.distinct(sides.over_step)
+    own_freedom = np.maximum(n_clean + n_over - 2.0, 0.0)
+    values = np.maximum(clean.sizes + over.sizes - 2.0, 1.0)
     with np.errstate(invalid="ignore"):
-        own = ratio(_squares(clean, sides.clean_ns) + _squares(over, progress), own_freedom * alone**2)
+        own = ratio(_squares(clean, sides.clean_ns) + _squares(over, progress), values * alone**2)
     typical, prior = _prior(own, own_freedom, sides.group, (over.sizes >= MINIMUM) & (clean.sizes >= MINIMUM))
     freedom = prior + own_freedom
     square = ratio(prior * typical + own_freedom * np.nan_to_num(own), freedom)
-    n_clean, n_over = clean.distinct(sides.clean_step), over.distinct(sides.over_step)
     return square * alone**2 * (ratio(_median_excess(n_clean), n_clean) + ratio(1, n_over)), freedom
 
 
