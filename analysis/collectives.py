@@ -29,7 +29,9 @@ COLLECTIVES = Schema(
         Column("end_ns", "int64", "ns", "end on the aligned clock"),
         Column("duration_ns", "int64", "ns", "end − arrival"),
         Column("skew_ns", "float64", "ns", "last arrival − first arrival over the recorded ranks"),
-        Column("wait_ns", "float64", "ns", "part of the duration before the data could move; null where the kind or the record does not tell"),
+        Column(
+            "wait_ns", "float64", "ns", "part of the duration before the data could move; null where the kind or the record does not tell"
+        ),
         Column("transfer_ns", "float64", "ns", "rest of the duration: wait_ns + transfer_ns = duration_ns"),
         Column("last_rank", "object", "", "rank that arrived last, null unknown"),
         Column("algbw_gb_s", "float64", "GB/s", "size_bytes / transfer_ns"),

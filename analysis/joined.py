@@ -21,7 +21,7 @@ class Joined:
 
     trace: on one clock; peer: global rank of the peer or root, -1 unknown; bound_ns: of the rank's clock, NaN without
     one; reference: the rank that its clock is against (records of different references cannot be compared);
-    first: the record is the rank's first after its recording window opened.
+    first: the record is the rank's first after its recording window opened; asked: its step is looked at.
     """
 
     trace: Trace
@@ -32,10 +32,14 @@ class Joined:
     bound_ns: Floats
     reference: Codes
     first: Mask
+    asked: Mask
 
 
-def joined(trace: Trace) -> Joined:
-    """The Joined run of a summary Trace: groups, matches by what is recorded, clocks, and matches of send/recv by them."""
+def joined(trace: Trace, steps: tuple[int, int] | None = None) -> Joined:
+    """The Joined run of a summary Trace: groups, matches by what is recorded, clocks, and matches of send/recv by them.
+
+    steps: first and last step that sums, fits and rankings look at; clocks and matches use every record.
+    """
     world = int(trace.ranks["world_size"].max()) if len(trace.ranks) else -1
     groups = process_groups(trace.collectives, trace.groups, world)
     found = matches(trace.collectives, groups)
@@ -55,6 +59,7 @@ def joined(trace: Trace) -> Joined:
         bound_ns=np.where(known, frame["bound_ns"].to_numpy(), np.nan)[code],
         reference=np.where(known, frame["reference"].to_numpy(), -1 - np.arange(len(frame)))[code].astype(np.int64),
         first=first_in_window(on_one_clock),
+        asked=_asked(trace, steps),
     )
 
 
@@ -74,3 +79,8 @@ def first_in_window(trace: Trace) -> Mask:
     first = np.zeros(len(frame), bool)
     first[by[(np.diff(rank[by], prepend=rank[by[:1]] - 1) != 0) | (np.diff(seen, prepend=seen[:1]) > 0)]] = True
     return first
+
+
+def _asked(trace: Trace, steps: tuple[int, int] | None) -> Mask:
+    step = trace.collectives["step"].to_numpy()
+    return np.ones(len(step), bool) if steps is None else (step >= steps[0]) & (step <= steps[1])

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from c3prof import __version__
-from c3prof.commands import analyze, dashboard, demo, doctor, export, hta, report, run, schema, scrub, slowdown
+from c3prof.commands import analyze, dashboard, demo, doctor, export, hta, ranks, report, run, schema, scrub, slowdown
 from c3prof.errors import C3profError, WrongSettings
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app = typer.Typer(
 )
 _COMMANDS = (
     analyze.analyze,
+    ranks.ranks,
     slowdown.slowdown,
     dashboard.dashboard,
     report.report,

@@ -90,7 +90,8 @@ def _filtered(report: "Report", wanted: dict[str, re.Pattern[str]], least: Calla
     if least is not None:
         compute = report["sample_counts"].frame.groupby("rank")["compute_ns"].sum()
         frame = frame[frame["lost_ns"] >= frame["rank"].map(compute).map(least)]
-    return replace(report, tables={**report.tables, "slowdown": replace(table, frame=frame.reset_index(drop=True))})
+    tables = {**report.tables, "slowdown": replace(table, frame=frame.reset_index(drop=True))}
+    return replace(report, tables=tables, settings={**report.settings, "page": "slowdown"})
 
 
 def _samples(sources: list[str], signature: str, asked: Config) -> Any:

@@ -30,7 +30,7 @@ static const char *const ARG_KEYS[ARGS] = {
 /* Keys by a small hash; slots hold positions + 1. */
 typedef struct {
     const char *const *keys;
-    uint8_t slots[KEY_SLOTS];
+    uint8_t slots[KEY_SLOTS], sizes[ARGS];
 } Keys;
 
 static uint32_t key_slot(Bytes at, size_t size) {
@@ -44,13 +44,14 @@ static void keys_init(Keys *table, const char *const *keys, int count) {
         uint32_t slot = key_slot((Bytes)keys[i], strlen(keys[i]));
         while (table->slots[slot]) slot = (slot + 1) % KEY_SLOTS;
         table->slots[slot] = (uint8_t)(i + 1);
+        table->sizes[i] = (uint8_t)strlen(keys[i]);
     }
 }
 
 static int key_position(const Keys *table, Token key) {
     for (uint32_t slot = key_slot(key.at, key.size); table->slots[slot]; slot = (slot + 1) % KEY_SLOTS) {
-        const char *known = table->keys[table->slots[slot] - 1];
-        if (strlen(known) == key.size && memcmp(known, key.at, key.size) == 0) return table->slots[slot] - 1;
+        int position = table->slots[slot] - 1;
+        if (table->sizes[position] == key.size && memcmp(table->keys[position], key.at, key.size) == 0) return position;
     }
     return -1;
 }
@@ -70,8 +71,16 @@ typedef struct {
 } Scanner;
 
 typedef struct {
-    Token fields[FIELDS], args[ARGS];
+    Token fields[FIELDS], args[ARGS]; /* args only where they are seen */
+    uint64_t seen;                    /* a bit for each of args that has a value */
 } Event;
+
+#define BIT(arg) (1ull << (arg))
+#define BITS(from, to) (BIT(to) - BIT(from)) /* of the args [from, to) */
+
+static const Token NO_VALUE = {NULL, 0, ABSENT};
+
+static Token arg(const Event *event, int position) { return event->seen & BIT(position) ? event->args[position] : NO_VALUE; }
 
 static int is_text(Token text, const char *word) { return strlen(word) == text.size && memcmp(text.at, word, text.size) == 0; }
 
@@ -162,7 +171,7 @@ static int pid_cell(Scanner *scanner, Token token, Cell *cell) {
 
 /* Members of the args object at `at`. */
 static Bytes args_end(Scanner *scanner, Bytes at, Bytes end, Event *event) {
-    for (int i = 0; i < ARGS; i++) event->args[i].kind = ABSENT;
+    event->seen = 0;
     Bytes object = at;
     at = space_end(at + 1, end);
     if (at < end && *at == '}') at++;
@@ -171,7 +180,10 @@ static Bytes args_end(Scanner *scanner, Bytes at, Bytes end, Event *event) {
             Token key, value;
             if (!(at = key_end(at, end, &key)) || key.kind == ESCAPED || !(at = value_end(at, end, 2, &value))) return NULL;
             int position = key_position(&scanner->arg_keys, key);
-            if (position >= 0) event->args[position] = value;
+            if (position >= 0) {
+                event->args[position] = value;
+                event->seen = (event->seen & ~BIT(position)) | (value.kind == NOTHING ? 0 : BIT(position));
+            }
             at = space_end(at, end);
             if (at == end || (*at != ',' && *at != '}')) return NULL;
             if (*at++ == '}') break;
@@ -185,7 +197,7 @@ static Bytes args_end(Scanner *scanner, Bytes at, Bytes end, Event *event) {
 /* Behind the event at `at`; NULL when it is not strict, not plain or not whole. */
 static Bytes event_end(Scanner *scanner, Bytes at, Bytes end, Event *event) {
     for (int i = 0; i < FIELDS; i++) event->fields[i].kind = ABSENT;
-    for (int i = 0; i < ARGS; i++) event->args[i].kind = ABSENT;
+    event->seen = 0;
     at = space_end(at + 1, end);
     if (at < end && *at == '}') return at + 1;
     for (;;) {
@@ -197,8 +209,7 @@ static Bytes event_end(Scanner *scanner, Bytes at, Bytes end, Event *event) {
         } else {
             if (!(at = value_end(at, end, 1, &value))) return NULL;
             if (position == F_ARGS && value.kind != NOTHING) return NULL;
-            if (position == F_ARGS)
-                for (int i = 0; i < ARGS; i++) event->args[i].kind = ABSENT;
+            if (position == F_ARGS) event->seen = 0;
             if (position >= 0) event->fields[position] = value;
         }
         at = space_end(at, end);
@@ -208,11 +219,12 @@ static Bytes event_end(Scanner *scanner, Bytes at, Bytes end, Event *event) {
     }
 }
 
-/* A row of a table whose columns from `first` on are the args from `arg` on; 1 with values, -1 without, 0 left to Python. */
-static int cells_of(Scanner *scanner, const Event *event, const ColumnSpec *specs, int first, int columns, int arg, Cell *row) {
+/* A row of a table whose columns from `first` on are the args from `from` on; 1 with values, -1 without, 0 left to Python. */
+static int cells_of(Scanner *scanner, const Event *event, const ColumnSpec *specs, int first, int columns, int from, Cell *row) {
     int filled = -1;
+    if (!(event->seen & BITS(from, from + columns - first))) return -1;
     for (int column = first; column < columns; column++) {
-        Token token = event->args[arg + column - first];
+        Token token = arg(event, from + column - first);
         if (specs[column].kind == LANE) {
             if (!lane_cells(scanner, token, &row[column], &row[D_DEVICE_TEXT + column - D_DEVICE])) return 0;
             if (row[D_DEVICE_TEXT + column - D_DEVICE].whole != NONE) filled = 1;
@@ -236,13 +248,12 @@ static int device_cells(Scanner *scanner, const Event *event, Cell *row) {
 }
 
 static int op_cells(Scanner *scanner, const Event *event, int shows_concrete, Cell *row) {
-    const Token *args = event->args;
-    row[O_DIMS].whole = json_code(scanner, args[A_DIMS]);
-    if (row[O_DIMS].whole == NONE) row[O_DIMS].whole = json_code(scanner, args[A_DIMS_OLD]);
-    row[O_TYPES].whole = json_code(scanner, args[A_TYPES]);
-    row[O_STRIDES].whole = json_code(scanner, args[A_STRIDES]);
-    row[O_CONCRETE].whole = shows_concrete ? json_code(scanner, args[A_CONCRETE]) : NONE;
-    Token module = args[A_MODULE];
+    if (!(event->seen & BITS(A_DIMS, A_DEVICE))) return -1;
+    row[O_DIMS].whole = json_code(scanner, arg(event, event->seen & BIT(A_DIMS) ? A_DIMS : A_DIMS_OLD));
+    row[O_TYPES].whole = json_code(scanner, arg(event, A_TYPES));
+    row[O_STRIDES].whole = json_code(scanner, arg(event, A_STRIDES));
+    row[O_CONCRETE].whole = shows_concrete ? json_code(scanner, arg(event, A_CONCRETE)) : NONE;
+    Token module = arg(event, A_MODULE);
     row[O_MODULE].whole = module.kind == STRING && !module.size ? NONE : text_code(scanner, module);
     for (int column = O_DIMS; column < O_COLUMNS; column++)
         if (row[column].whole != NONE) return 1;
@@ -250,13 +261,13 @@ static int op_cells(Scanner *scanner, const Event *event, int shows_concrete, Ce
 }
 
 static int event_cells(Scanner *scanner, const Event *event, Cell *row) {
-    const Token *fields = event->fields, *args = event->args;
+    const Token *fields = event->fields;
     int64_t old;
     if (!pid_cell(scanner, fields[F_PID], &row[E_PID]) || !pid_cell(scanner, fields[F_TID], &row[E_TID])) return 0;
-    if (!id_of(args[A_EXTERNAL], &row[E_EXTERNAL].whole) || !id_of(args[A_EXTERNAL_OLD], &old)) return 0;
+    if (!id_of(arg(event, A_EXTERNAL), &row[E_EXTERNAL].whole) || !id_of(arg(event, A_EXTERNAL_OLD), &old)) return 0;
     if (row[E_EXTERNAL].whole == NONE) row[E_EXTERNAL].whole = old;
     row[E_NAME].whole = text_code(scanner, fields[F_NAME]);
-    return id_of(args[A_CORRELATION], &row[E_CORRELATION].whole);
+    return id_of(arg(event, A_CORRELATION), &row[E_CORRELATION].whole);
 }
 
 /* An event that becomes a row, and its rows in the other tables. 0: left to Python; then no table has changed. */
