@@ -1,5 +1,6 @@
 """Wires components to plain functions; what they compute stands in the views."""
 
+from functools import partial
 from typing import Any
 
 from dash import Dash, Input, Output, State, ctx, no_update
@@ -41,37 +42,26 @@ def is_ready(run: Run, other: Run | None, path: str) -> bool:
 def register(app: Dash, run: Run, other: Run | None) -> None:
     """Adds every callback to the app."""
 
-    @app.callback(Output(ids.NAVIGATION, "children"), Input(ids.LOCATION, "pathname"))
-    def _navigation(path: str) -> Any:
+    def navigation(path: str) -> Any:
         return layout.navigation(path, compare=other is not None)
 
-    @app.callback(
-        Output(ids.PAGE, "children"),
-        Output(ids.PAGE, "className"),
-        Output(ids.POLL, "disabled"),
-        Input(ids.LOCATION, "pathname"),
-        Input(ids.LOCATION, "search"),
-        Input(ids.POLL, "n_intervals"),
-        State(ids.PAGE, "className"),
-    )
-    def _page(path: str, search: str, _: int, shown: str) -> Any:
+    def shown(path: str, search: str, _: int, was: str) -> Any:
         done = run.done and (other is None or other.done)
-        if ctx.triggered_id == ids.POLL and shown == SHOWN:
+        if ctx.triggered_id == ids.POLL and was == SHOWN:
             return no_update, no_update, done
         return page(run, other, path or "/", search or ""), SHOWN if is_ready(run, other, path) else "", done
 
-    @app.callback(
-        Output(ids.SLOWDOWN_SAMPLES, "children"), Input(ids.SLOWDOWN_GRID, "selectedRows"), prevent_initial_call=True
-    )
-    def _samples(rows: list[dict[str, Any]] | None) -> Any:
+    def samples(rows: list[dict[str, Any]] | None) -> Any:
         return slowdown.samples(run, rows[0]) if rows else no_update
 
-    @app.callback(Output(ids.RANKS_MAP, "figure"), Input(ids.RANKS_MEASURE, "value"), prevent_initial_call=True)
-    def _ranks(measure: str) -> Any:
-        return ranks.figure(run, measure)
-
-    @app.callback(
-        Output(ids.LOCATION, "search"), Input(ids.TABLE_CHOICE, "value"), State(ids.LOCATION, "pathname"), prevent_initial_call=True
-    )
-    def _table(name: str, path: str) -> Any:
+    def table(name: str, path: str) -> Any:
         return Query({"table": name}).text if path == "/tables" else no_update
+
+    place = [Output(ids.PAGE, "children"), Output(ids.PAGE, "className"), Output(ids.POLL, "disabled")]
+    address = [Input(ids.LOCATION, "pathname"), Input(ids.LOCATION, "search"), Input(ids.POLL, "n_intervals")]
+    later = {"prevent_initial_call": True}
+    app.callback(Output(ids.NAVIGATION, "children"), address[0])(navigation)
+    app.callback(place, address, State(ids.PAGE, "className"))(shown)
+    app.callback(Output(ids.SLOWDOWN_SAMPLES, "children"), Input(ids.SLOWDOWN_GRID, "selectedRows"), **later)(samples)
+    app.callback(Output(ids.RANKS_MAP, "figure"), Input(ids.RANKS_MEASURE, "value"), **later)(partial(ranks.figure, run))
+    app.callback(Output(ids.LOCATION, "search"), Input(ids.TABLE_CHOICE, "value"), State(ids.LOCATION, "pathname"), **later)(table)

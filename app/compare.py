@@ -24,5 +24,7 @@ def page(run: Run, other: Run | None, _: Query) -> Component:
     figure = graph(change_bars(tables["change_by_part"]), "neither run has an overlap table", label="Change by part of the step")
     body = [card(f"{other.name} against {run.name}", figure, wide=True)]
     for name, table in tables.items():
-        body.append(card(table.schema.title, grid(table, f"{name}-grid") if len(table) else missing("the runs share no such row"), wide=True))
+        body.append(
+            card(table.schema.title, grid(table, f"{name}-grid") if len(table) else missing("the runs share no such row"), wide=True)
+        )
     return html.Div([head("Compare", _ABOUT), *body], className="page grid-page")

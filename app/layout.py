@@ -17,7 +17,7 @@ VIEWS = {
 COMPARE = {"/compare": "Compare"}
 
 
-def shell(run: Run, other: Run | None) -> Component:
+def shell(run: Run) -> Component:
     """The frame of the app, which stays while pages change."""
     return html.Div(
         [
@@ -42,14 +42,7 @@ def shell(run: Run, other: Run | None) -> Component:
 def navigation(path: str, *, compare: bool) -> list[Component]:
     """Links to the views, the current one marked."""
     views = VIEWS | (COMPARE if compare else {})
-    return [
-        dcc.Link(name, href=href, className="nav-link current" if href == path else "nav-link", **_current(href == path))
-        for href, name in views.items()
-    ]
-
-
-def _current(is_current: bool) -> dict[str, str]:  # noqa: FBT001 - one flag, one caller
-    return {"title": "current view"} if is_current else {}
+    return [dcc.Link(name, href=href, className="nav-link current" if href == path else "nav-link") for href, name in views.items()]
 
 
 def loading(run: Run) -> Component:

@@ -30,8 +30,14 @@ def page(run: Run, _: Query) -> Component:
             scorecard(report),
             card("Where the step goes", graph(step_bars(report), why_empty(report, "overlap"), label="Parts of each step"), wide=True),
             card("All ranks' time", graph(run_bar(report), why_empty(report, "overlap"), label="Parts of the run in percent"), wide=True),
-            card("Why communication is exposed", graph(exposed_by_cause(report), why_empty(report, "exposed"), label="Exposed time by cause"), wide=True),
-            card("Kernels that take most time", graph(kernel_times(report), why_empty(report, "kernels"), label="Time by kernel"), wide=True),
+            card(
+                "Why communication is exposed",
+                graph(exposed_by_cause(report), why_empty(report, "exposed"), label="Exposed time by cause"),
+                wide=True,
+            ),
+            card(
+                "Kernels that take most time", graph(kernel_times(report), why_empty(report, "kernels"), label="Time by kernel"), wide=True
+            ),
             warnings(report),
             coverage(report),
         ],

@@ -63,8 +63,8 @@ def short_kernel(name: object, length: int = 46) -> str:
 
 def figure(data: list[dict[str, Any]], x: str = "", y: str = "", *, height: int = 340, **layout: Any) -> Figure:
     """Traces with the layout that all figures share; x and y are axis titles."""
-    axis = {"gridcolor": "#D9DEE5", "zerolinecolor": "#B8BEC6", "linecolor": "#B8BEC6", "automargin": True}
-    shared = {
+    axis: dict[str, Any] = {"gridcolor": "#D9DEE5", "zerolinecolor": "#B8BEC6", "linecolor": "#B8BEC6", "automargin": True}
+    shared: dict[str, Any] = {
         "height": height,
         "autosize": True,
         "font": {"family": _FONT, "size": 13, "color": "#1B2430"},
@@ -96,7 +96,7 @@ def steps_only(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(step=frame["step"].astype(str).astype(np.int64))
 
 
-def numbers(frame: pd.DataFrame, column: str) -> pd.Series:  # type: ignore[type-arg] # what a column holds is not known here
+def numbers(frame: pd.DataFrame, column: str) -> "pd.Series[float]":
     """A column as float64, NaN where nothing is known."""
     return pd.to_numeric(frame[column], errors="coerce").astype(np.float64)
 
@@ -182,7 +182,11 @@ def run_bar(report: Report) -> Figure | None:
         if shares[name] > 0
     ]
     return figure(
-        data, barmode="stack", height=120, xaxis={"range": [0, 100.5], "ticksuffix": " %", "dtick": 20}, margin={"l": 8, "r": 18, "t": 36, "b": 28}
+        data,
+        barmode="stack",
+        height=120,
+        xaxis={"range": [0, 100.5], "ticksuffix": " %", "dtick": 20},
+        margin={"l": 8, "r": 18, "t": 36, "b": 28},
     )
 
 
@@ -200,7 +204,7 @@ def exposed_by_cause(report: Report) -> Figure | None:
     frame = exposed_rows(report)
     if not len(frame):
         return None
-    sums = frame.groupby(["cause", "collective"])["exposed_ns"].sum().unstack(fill_value=0) / NS_PER_MS
+    sums = frame.pivot_table("exposed_ns", "cause", "collective", "sum", fill_value=0) / NS_PER_MS
     order = sums.sum(axis=1).sort_values().index
     data = [
         {

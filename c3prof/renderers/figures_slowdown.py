@@ -159,7 +159,7 @@ def interference_map(report: Report) -> Figure | None:
     if key is None or not numbers(frame, "slowdown").notna().any():
         return None
     frame = frame.assign(factor=numbers(frame, "slowdown"), co=frame["co_runner"].astype(str), of=frame[key].astype(str))
-    values = frame.groupby(["of", "co"])["factor"].median().unstack()
+    values = frame.pivot_table("factor", "of", "co", "median")
     made = heat_map(np.log2(values), "co-runner", "class", "×", scale=_DIVERGING, height=max(240, 170 + 34 * len(values)))
     widest = max(float(np.nanmax(np.abs(np.log2(values.to_numpy(np.float64))))), 0.2)
     texts = [["" if math.isnan(cell) else f"{cell:.2f}" for cell in line] for line in values.to_numpy(np.float64).tolist()]

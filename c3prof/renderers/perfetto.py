@@ -175,7 +175,7 @@ def _counters(trace: Trace, rank: int, window: tuple[int, int] | None, begin: in
     for device, rows in trace.activities.groupby("device"):
         edges, hidden, exposed = overlap_edges(rows)
         total = np.concatenate([[0], np.cumsum(np.where(exposed[:-1], np.diff(edges), 0))]) if len(edges) else edges
-        pid = _pid(rank, int(device))  # type: ignore[call-overload] # a device is a number
+        pid = _pid(rank, int(device))
         for at, hides, shows, so_far in zip(edges.tolist(), hidden.tolist(), exposed.tolist(), total.tolist(), strict=True):
             if window is None or window[0] <= at < window[1]:
                 ts = (at - begin) / NS_PER_US
@@ -191,7 +191,8 @@ def overlap_edges(activities: pd.DataFrame) -> tuple[npt.NDArray[np.int64], npt.
     edges = np.unique(np.concatenate([*compute, *comm]))
     in_comm, in_compute = (np.searchsorted(s.starts, edges, "right") > np.searchsorted(s.ends, edges, "right") for s in (comm, compute))
     hidden, exposed = in_comm & in_compute, in_comm & ~in_compute
-    changes = np.flatnonzero(np.concatenate([[True], (hidden[1:] != hidden[:-1]) | (exposed[1:] != exposed[:-1])])) if len(edges) else []
+    differs = (hidden[1:] != hidden[:-1]) | (exposed[1:] != exposed[:-1])
+    changes = np.flatnonzero(np.concatenate([np.ones(min(len(edges), 1), np.bool_), differs]))
     return edges[changes], hidden[changes], exposed[changes]
 
 

@@ -6,7 +6,7 @@ import c3prof
 from c3prof.app.run import Run
 from c3prof.app.timeline import Timeline
 from c3prof.table import Report
-from tests.kineto_files import annotation, document, launched, nccl, kernel, op, written
+from tests.kineto_files import annotation, document, kernel, launched, nccl, op, written
 
 HOSTILE = "<img src=x onerror=alert(1)>\"';</script><script>window.hacked=1</script>{{7*7}}"
 

@@ -110,7 +110,7 @@ def test_a_search_selects_shows_and_jumps(page, real):
     page.is_clean()
 
 
-def test_a_link_reproduces_what_one_sees(page, chromium, real):
+def test_a_link_reproduces_what_one_sees(page, real):
     page.open(f"{real}/timeline", "canvas.main")
     settled(page)
     page.tab.get_by_label("Search a kernel or operator", exact=True).fill("gemm")
