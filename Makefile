@@ -29,8 +29,9 @@ fuzz: .venv/dev ## native scan against the Python one, with sanitizers, for minu
 bench: .venv/dev ## speed and memory against other tools → docs/benchmarks.md
 	$(BIN)/python benchmarks/run.py
 
-docs: .venv/dev ## generated documentation (docs/columns.md)
-	$(BIN)/python -m c3prof.renderers.docs > docs/columns.md
+docs: .venv/dev ## generated documentation: docs/columns.md, the JSON Schema
+	$(BIN)/c3prof schema --format markdown > docs/columns.md
+	$(BIN)/c3prof schema > tests/golden/report.schema.json
 
 test-matrix: ## the suite without torch on each Python from 3.10 to 3.13, and once with the lowest versions allowed
 	$(PYTHON) tests/matrix.py

@@ -14,10 +14,11 @@ from typing import Literal
 
 import pandas as pd
 
-from c3prof.analysis import causes, ranks
+from c3prof.analysis import causes, contention, contention_of_run, ranks
 from c3prof.analysis.calibration import CALIBRATION, calibration
 from c3prof.analysis.exposed import SCHEMAS as EXPOSED
 from c3prof.analysis.exposed import exposed
+from c3prof.analysis.footprint import FOOTPRINT, footprint
 from c3prof.analysis.idle import IDLE, idle
 from c3prof.analysis.kernel_time import KERNELS, kernel_time
 from c3prof.analysis.overlap import SCHEMAS as OVERLAP
@@ -69,10 +70,18 @@ ANALYSES: tuple[Analysis, ...] = (
     Analysis((STEP_TIMES,), step_times),
     Analysis((WAITS,), waits),
     Analysis((OVERHEAD,), overhead),
+    Analysis(contention.SCHEMAS, contention.contention),
+    Analysis((FOOTPRINT,), footprint),
     Analysis((CALIBRATION,), calibration, scope="run"),
     Analysis(ranks.SCHEMAS, ranks.across_ranks, scope="run", needs=ranks.NEEDS),
+    Analysis(contention_of_run.SCHEMAS, contention_of_run.contention_of_run, scope="run", needs=contention_of_run.NEEDS),
     Analysis(causes.SCHEMAS, causes.causes, scope="run", needs=causes.NEEDS),
 )
+
+
+def schemas() -> list[Schema]:
+    """The schemas of the tables that a report may show, in order; names with _ are between analyses only."""
+    return list({schema.name: schema for analysis in ANALYSES for schema in analysis.schemas if not schema.name.startswith("_")}.values())
 
 
 def analyze(trace: Trace, settings: Settings | None = None) -> Report:
@@ -84,9 +93,12 @@ def analyze(trace: Trace, settings: Settings | None = None) -> Report:
     return combine((rank_part(one, settings) for one in trace.each_rank()), settings)
 
 
-def rank_part(trace: Trace, settings: Settings) -> Part:
-    """What one rank contributes to the report. One task; tasks are independent."""
-    tables: dict[str, Table] = {}
+def rank_part(trace: Trace, settings: Settings, given: Tables | None = None) -> Part:
+    """What one rank contributes to the report. One task; tasks are independent.
+
+    given: tables from elsewhere that an analysis may look at (`_baseline`, of contention.baseline_samples).
+    """
+    tables: dict[str, Table] = dict(given or {})
     for analysis in _wanted("rank", settings):
         tables |= {t.schema.name: t for t in analysis.compute(trace, tables, settings)}
     return Part(trace.summary(), tables)
@@ -105,7 +117,7 @@ def combine(parts: Iterable[Part], settings: Settings) -> Report:
     return Report(
         tables=shown,
         warnings=tuple(dict.fromkeys(summary.warnings)),  # a warning about the whole run comes with every rank of it
-        coverage=_coverage(summary),
+        coverage=_coverage(summary) | ranks.coverage(tables),
         inputs=tuple(summary.ranks["path"]),
     )
 

@@ -1,28 +1,68 @@
 """The tables about contention of one rank: samples are drawn once, and read by slowdown, interference and the rest."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
+from c3prof.analysis.baseline import BASELINE_SAMPLES, baseline_rows, of_rank, with_baseline
+from c3prof.analysis.c3 import PARTS, numbered
+from c3prof.analysis.collective_samples import COLLECTIVE_SAMPLES, collective_samples, no_samples
 from c3prof.analysis.cpu_lanes import work
 from c3prof.analysis.interference import INTERFERENCE, interference_rows
+from c3prof.analysis.regions import region_pieces, regions
 from c3prof.analysis.resampling import resample_counts
-from c3prof.analysis.samples import CLEAN, Samples, samples
+from c3prof.analysis.samples import CLEAN, NO_SAMPLE, USES, Samples, samples
 from c3prof.analysis.segments import ratio
 from c3prof.analysis.settings import Settings
 from c3prof.analysis.signatures import signature_texts
-from c3prof.analysis.slowdown import NO_EVIDENCE, SLOWDOWN, Context, measured_rows, tick_of
+from c3prof.analysis.slowdown import NO_EVIDENCE, SLOWDOWN, Context, clean_times, measured_rows, tick_of
 from c3prof.analysis.steps import Lane, lanes
 from c3prof.kernels import COMM
-from c3prof.table import Schema, Table
-from c3prof.trace import CPU_DEVICE, Trace
+from c3prof.table import Column, Schema, Table
+from c3prof.trace import CPU_DEVICE, NONE, Trace
 
 
+OF_KERNELS = Schema("_slowdown_of_kernels", "Rows of `slowdown` about kernels, before the judgement over all rows", SLOWDOWN.columns)
 OF_COLLECTIVES = Schema("_slowdown_of_collectives", "Rows of `slowdown` about collectives, before the other ranks are known", SLOWDOWN.columns)
+OF_CLASSES = Schema("_interference_of_rank", "Rows of `interference`, before the judgement over all rows", INTERFERENCE.columns)
 
-SCHEMAS = (SLOWDOWN, OF_COLLECTIVES, INTERFERENCE)
+SAMPLE_COUNTS = Schema(
+    "sample_counts",
+    "What the slowdowns rest on: samples by use, and the share of compute time that has a clean time to compare with",
+    (
+        Column("rank", "int32", "", "global rank; negative when the file does not name it"),
+        Column("device", "object", "", "device number"),
+        Column("compute_ns", "int64", "ns", "durations of all compute kernels"),
+        Column("clean_baseline_share", "float64", "ratio", "part of compute_ns whose signature has a clean time"),
+        Column("n_clean", "int64", "", "samples with nothing else on the device"),
+        Column("n_overlapped", "int64", "", "samples beside one kind of co-runner"),
+        Column("n_mixed", "int64", "", "samples beside several kinds"),
+        Column("n_slight", "int64", "", "samples with 1 to 5 % shared: counted only"),
+        Column("n_same_stream", "int64", "", "samples that share time with their own stream: counted only"),
+        Column("n_first_step", "int64", "", "samples in the first step of a recording window: counted only"),
+    ),
+)
+SAMPLES = Schema(
+    "samples",
+    "The samples behind one signature",
+    (
+        Column("rank", "int32", "", "global rank; negative when the file does not name it"),
+        Column("kernel", "object", "", "name of the kernel"),
+        Column("step", "object", "", "step number, null for none"),
+        Column("start_ns", "int64", "ns", "start on the rank's clock"),
+        Column("use", "object", "", "clean, overlapped, mixed, slightly shared, same-stream overlap or first step"),
+        Column("co_runner", "object", "", "what ran beside it, null for none"),
+        Column("duration_ns", "int64", "ns", "duration"),
+        Column("shared_ns", "int64", "ns", "time shared with the co-runner"),
+        Column("after_wait", "bool", "", "its stream stood still before it because the host had waited: caches may be cold"),
+    ),
+)
+
+SCHEMAS = (SAMPLE_COUNTS, OF_KERNELS, OF_COLLECTIVES, OF_CLASSES, PARTS, COLLECTIVE_SAMPLES)
 
 WAITING = "waiting not separable with one rank"
 
@@ -42,28 +82,70 @@ def device_samples(trace: Trace, settings: Settings) -> Iterator[DeviceSamples]:
         if lane.device == CPU_DEVICE:
             continue
         drawn = samples(trace, lane.rows)
+        if settings.steps is not None:
+            drawn = replace(drawn, use=np.where(np.isin(drawn.step, lane.steps.steps), drawn.use, NO_SAMPLE))
         group = lane.rows["kernel_class"].cat.codes.to_numpy().astype(np.int64)[drawn.marks.first] + 1
         yield DeviceSamples(lane, drawn, Context(tick_of(trace.ranks), counts, group))
 
 
-def contention(trace: Trace, _: Mapping[str, Table], settings: Settings, baseline: Trace | None = None) -> tuple[Table, ...]:
+def contention(trace: Trace, tables: Mapping[str, Table], settings: Settings) -> tuple[Table, ...]:
     """The tables of SCHEMAS for the Trace of one rank.
 
-    baseline: a second trace of the same rank, whose clean samples count too (evidence `baseline`). q values and the
-    judgement over all rows, and the collectives of several ranks, come in contention_of_run.
+    tables may hold `_baseline`, clean samples of a second trace. q values and the judgement over all rows, and the
+    collectives of several ranks, come in contention_of_run.
     """
     found: dict[str, list[pd.DataFrame]] = {schema.name: [] for schema in SCHEMAS}
-    others = list(device_samples(baseline, settings)) if baseline is not None else []
+    shared = no_samples(trace)
     for device in device_samples(trace, settings):
-        known = _known_as(trace, device, baseline, others) if baseline is not None else None
-        measured, residuals = measured_rows(device.drawn, device.context, known)
+        measured, residuals = measured_rows(device.drawn, device.context, _behind(trace, device, tables.get(BASELINE_SAMPLES.name)))
         named = _named(trace, device, measured)
         comm = named["is_comm"].to_numpy(dtype=bool)
         rows = named.assign(signature=named["signature_text"])[SLOWDOWN.names]
-        found["slowdown"].append(rows[~comm])
+        found[OF_KERNELS.name].append(rows[~comm])
         found[OF_COLLECTIVES.name].append(inseparable(rows[comm]))
-        found["interference"].append(interference_rows(named[~comm], residuals).assign(rank=device.lane.rank))
+        found[OF_CLASSES.name].append(interference_rows(named[~comm], residuals).assign(rank=device.lane.rank))
+        found[SAMPLE_COUNTS.name].append(_counted(device))
+        parts, region = _region_parts(device)
+        if settings.steps is not None:
+            parts = parts[parts["step"].notna()]
+        found[PARTS.name].append(parts)
+        shared = _updated(shared, collective_samples(trace, device.lane, device.drawn, region))
+    found[COLLECTIVE_SAMPLES.name].append(shared)
     return tuple(_table(schema, found[schema.name]) for schema in SCHEMAS)
+
+
+def _counted(device: DeviceSamples) -> pd.DataFrame:
+    """The row of SAMPLE_COUNTS of one device."""
+    drawn = device.drawn
+    counts = np.bincount(drawn.use, minlength=len(USES)).tolist()
+    compute = ~drawn.comm
+    based = ~np.isnan(clean_times(drawn)[0][drawn.signature])
+    total = int(drawn.duration[compute].sum())
+    row = {
+        "compute_ns": total,
+        "clean_baseline_share": float(drawn.duration[compute & based].sum()) / total if total else np.nan,
+        **dict(zip(("n_clean", "n_overlapped", "n_mixed", "n_slight", "n_same_stream", "n_first_step"), counts, strict=False)),
+    }
+    return pd.DataFrame([row]).assign(rank=device.lane.rank, device=device.lane.label)
+
+
+def _updated(rows: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
+    """The rows with those replaced that were found, by position."""
+    return pd.concat([rows.drop(index=found.index), found]).sort_index() if len(found) else rows
+
+
+def _region_parts(device: DeviceSamples) -> tuple[pd.DataFrame, npt.NDArray[np.int64]]:
+    """Rows of PARTS for one device, and the region of each of its activities (that of its first piece)."""
+    rows, marks = device.lane.rows, device.drawn.marks
+    clean, reach = clean_times(device.drawn)
+    pieces = region_pieces(rows, device.lane.steps)
+    duration = (rows["end_ns"] - rows["start_ns"]).to_numpy()
+    parts = regions(pieces, duration, clean[marks.code], reach[marks.code])
+    region = np.full(len(rows), NONE)
+    region[pieces.row[::-1]] = pieces.region[::-1]
+    first = np.append(rows["collective_id"].to_numpy(), NONE)[parts["first_collective"].to_numpy()]
+    step = pd.Series(numbered(parts["step"]), dtype=object)
+    return parts.assign(rank=device.lane.rank, device=device.lane.label, first_collective=first, step=step), region
 
 
 def inseparable(rows: pd.DataFrame) -> pd.DataFrame:
@@ -95,19 +177,50 @@ def _named(trace: Trace, device: DeviceSamples, measured: pd.DataFrame) -> pd.Da
     return rows.sort_values("lost_ns", ascending=False, na_position="last", kind="stable", ignore_index=True)
 
 
-def _known_as(
-    trace: Trace, device: DeviceSamples, baseline: Trace, others: Sequence[DeviceSamples]
-) -> tuple[Samples, Mapping[int, int]] | None:
-    """Samples of the baseline's device (of that number, else the first) and which of its signatures are known here."""
-    if not others:
+def _behind(trace: Trace, device: DeviceSamples, baseline: Table | None) -> tuple[Samples, int] | None:
+    """The samples with those of the baseline behind them."""
+    if baseline is None:
         return None
-    other = next((one for one in others if one.lane.device == device.lane.device), others[0])
     wanted = np.unique(device.drawn.signature[device.drawn.label >= 0])
-    offered = np.unique(other.drawn.signature[other.drawn.use == CLEAN])
-    here = signature_texts(trace, device.lane.rows, device.drawn.marks, wanted)["signature"]
-    there = signature_texts(baseline, other.lane.rows, other.drawn.marks, offered)["signature"]
-    code = dict(zip(here.tolist(), wanted.tolist(), strict=True))
-    return other.drawn, {int(of): code[text] for text, of in zip(there.tolist(), offered.tolist(), strict=True) if text in code}
+    texts = signature_texts(trace, device.lane.rows, device.drawn.marks, wanted)["signature"]
+    return with_baseline(device.drawn, of_rank(baseline.frame, device.lane.rank), wanted.tolist(), texts.tolist())
+
+
+def baseline_samples(traces: Iterable[Trace], settings: Settings) -> Table:
+    """The table `_baseline` of the traces of a second run; hand it to rank_part as a given table."""
+    found = []
+    for trace in traces:
+        for device in device_samples(trace, settings):
+            offered = np.unique(device.drawn.signature[device.drawn.use == CLEAN])
+            texts = signature_texts(trace, device.lane.rows, device.drawn.marks, offered)["signature"]
+            found.append(baseline_rows(device.drawn, device.lane.rank, offered.tolist(), texts.tolist()))
+    return _table(BASELINE_SAMPLES, found)
+
+
+def explained(trace: Trace, signature: str, settings: Settings) -> Table:
+    """The samples of one signature (as `slowdown` writes it), or of all that begin with it."""
+    found = []
+    for device in device_samples(trace, settings):
+        drawn, rows = device.drawn, device.lane.rows
+        used = np.unique(drawn.signature)
+        texts = signature_texts(trace, rows, drawn.marks, used)
+        text = np.full(len(drawn.marks), None, object)
+        text[used[texts["signature"].str.startswith(signature).to_numpy(dtype=bool)]] = signature
+        mine = np.flatnonzero(text[drawn.signature] == signature)
+        at = rows.iloc[drawn.row[mine]]
+        labels = np.array([*drawn.labels, None], object)
+        columns = {
+            "kernel": at["name"].astype(object).to_numpy(),
+            "step": numbered(pd.Series(drawn.step[mine])),
+            "start_ns": at["start_ns"].to_numpy(),
+            "use": np.array(USES, object)[drawn.use[mine]],
+            "co_runner": labels[drawn.label[mine]],
+            "duration_ns": drawn.duration[mine],
+            "shared_ns": drawn.shared[mine],
+            "after_wait": drawn.after_wait[mine],
+        }
+        found.append(pd.DataFrame(columns).assign(rank=device.lane.rank))
+    return _table(SAMPLES, found)
 
 
 def _table(schema: Schema, frames: Sequence[pd.DataFrame]) -> Table:

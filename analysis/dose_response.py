@@ -39,17 +39,25 @@ def dose_response(sides: Sides, tick_ns: float, counts: Counts) -> DoseResponse:
     rate, alone = _line(sides.over, sides.shared_ns, apart)
     residual = np.abs(apart - alone[sides.over_row] + rate[sides.over_row] * sides.shared_ns)
     mad = np.maximum(sides.over.medians(residual), tick_ns)
-    sides = sides.keeping(~(residual > _OUTLIER_MADS * mad[sides.over_row]))
+    used = sides.keeping(~(residual > _OUTLIER_MADS * mad[sides.over_row]))
+    low, high = used.over.extremes(used.shared_ns / used.over_ns)
+    with np.errstate(invalid="ignore"):
+        varies = (used.over.sizes >= LEAST_SAMPLES) & (high - low >= LEAST_RANGE)
+    numbers = np.full((7, sides.rows), np.nan)
+    if varies.any():
+        numbers[:, varies] = _numbers(used.only(varies), tick_ns, counts)
+    return DoseResponse(varies, *numbers, n_over=used.over.sizes)
+
+
+def _numbers(sides: Sides, tick_ns: float, counts: Counts) -> FloatArray:
+    """The columns clean_ns to lost_ns of DoseResponse, for rows whose overlap varies."""
     over, apart = sides.over, sides.over_ns - sides.shared_ns
     rate, alone = _line(over, sides.shared_ns, apart)
-    low, high = over.extremes(sides.shared_ns / sides.over_ns)
-    varies = (over.sizes >= LEAST_SAMPLES) & (high - low >= LEAST_RANGE)
     error, freedom = _error(sides, apart, rate, tick_ns, counts)
     reach = t_factor(freedom) * error
     p_value = t_p_value(ratio(rate - 1, error), freedom)
     lost = over.sums(sides.over_ns) - alone * over.sizes
-    numbers = [np.where(varies, values, np.nan) for values in (alone, rate, error, rate - reach, rate + reach, p_value, lost)]
-    return DoseResponse(varies, *numbers, n_over=over.sizes)
+    return np.stack([alone, rate, error, rate - reach, rate + reach, p_value, lost])
 
 
 def _line(over: Segments, shared: FloatArray, apart: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -4,8 +4,8 @@ One rank alone cannot tell waiting for a late rank from the rest; once all ranks
 again from `_exposed_pieces`, `_launchers` and the last arrivals.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -71,17 +71,25 @@ def attributed(pieces: pd.DataFrame, collectives: pd.DataFrame, by_whom: pd.Data
     shares, devices = _shares(pieces, collectives)
     if last_arrival_ns is not None:
         shares = _cut_at(shares, np.append(np.asarray(last_arrival_ns, np.int64), _NEVER)[shares["row"]])
-    sums = shares.groupby(_KEYS, sort=False)["exposed_ns"].sum().reset_index()
-    columns = _attributes(sums, devices, collectives, by_whom)
-    rows = joined([_block(by, names, columns) for by, names in BLOCKS.items()], EXPOSED)
-    if rows is None:
-        return Table.of(EXPOSED)
-    place = {by: number for number, by in enumerate(BLOCKS)}
-    rows = rows.assign(_place=rows["by"].map(place), _device=rows["device"].astype(str))
-    return Table.of(EXPOSED, rows.sort_values(["rank", "_device", "_place"], kind="stable")[EXPOSED.names])
+    sums = shares.groupby(["rank", "device", "row", "step", "cause"], sort=False)["exposed_ns"].sum().reset_index()
+    words = _words(sums, collectives, by_whom)
+    blocks = [_block(place, by, sums, words) for place, by in enumerate(BLOCKS)]
+    rows = pd.concat(blocks).groupby(["rank", "device", "by", *_COLUMNS], sort=True)["exposed_ns"].sum().reset_index()
+    rows = rows.sort_values(["rank", "device", "by", "exposed_ns"], ascending=[True, True, True, False], kind="stable")
+    spelled = {name: _spelled(rows[name].to_numpy(), words[name].uniques) for name in _COLUMNS}
+    return Table.of(
+        EXPOSED,
+        {
+            "rank": rows["rank"].to_numpy(),
+            "device": _spelled(rows["device"].to_numpy(), devices),
+            "by": _spelled(rows["by"].to_numpy(), list(BLOCKS)),
+            **spelled,
+            "exposed_ns": rows["exposed_ns"].to_numpy(),
+        },
+    )
 
 
-_KEYS = ["rank", "device", "row", "step", "cause"]
+_COLUMNS = ("collective", "group", "step", "op", "cause")
 _NEVER = np.iinfo(np.int64).min
 
 
@@ -92,12 +100,12 @@ def collective_rows(pieces: pd.DataFrame, collectives: pd.DataFrame) -> Int64s:
     return np.where(own >= 0, first + own, NONE)
 
 
-def _shares(pieces: pd.DataFrame, collectives: pd.DataFrame) -> tuple[pd.DataFrame, npt.NDArray[Any]]:
+def _shares(pieces: pd.DataFrame, collectives: pd.DataFrame) -> tuple[pd.DataFrame, list[Any]]:
     """The pieces as numbers: device and cause by code, row in collectives (-1 none); and the device of each code."""
     device, devices = pd.factorize(pieces["device"].to_numpy(dtype=object))
     columns = {name: pieces[name].to_numpy() for name in ("rank", "step", "start_ns", "end_ns", "exposed_ns")}
     cause = pd.Categorical(pieces["cause"].astype(object), categories=CAUSES).codes
-    return pd.DataFrame({**columns, "device": device, "cause": cause, "row": collective_rows(pieces, collectives)}), devices
+    return pd.DataFrame({**columns, "device": device, "cause": cause, "row": collective_rows(pieces, collectives)}), list(devices)
 
 
 def _cut_at(shares: pd.DataFrame, instant: Int64s) -> pd.DataFrame:
@@ -114,37 +122,49 @@ def _cut_at(shares: pd.DataFrame, instant: Int64s) -> pd.DataFrame:
     return split
 
 
-def _attributes(sums: pd.DataFrame, devices: npt.NDArray[Any], collectives: pd.DataFrame, by_whom: pd.DataFrame) -> pd.DataFrame:
-    """The sums with words for their keys."""
-    row = sums["row"].to_numpy()
+class _Coded(NamedTuple):
+    """A column of words as codes into its distinct words, -1 for none."""
 
-    def of(frame: pd.DataFrame, column: str) -> pd.Series:
-        values = texts(frame[column].iloc[np.maximum(row, 0)].array, row < 0) if len(frame) else np.full(len(row), None, object)
-        return pd.Series(values, dtype=object)
+    codes: npt.NDArray[np.int64]
+    uniques: Sequence[Any]
 
-    step = sums["step"].to_numpy()
+
+def _words(sums: pd.DataFrame, collectives: pd.DataFrame, by_whom: pd.DataFrame) -> dict[str, _Coded]:
+    """The words for the keys of the sums. Operators and annotations share their words: they share a column."""
+    row, step = sums["row"].to_numpy(), sums["step"].to_numpy()
+
+    def of(frame: pd.DataFrame, column: str) -> npt.NDArray[np.object_]:
+        return texts(frame[column].iloc[np.maximum(row, 0)].array, row < 0) if len(frame) else np.full(len(row), None, object)
+
+    kind = of(collectives, "collective")
+    kind[pd.isna(kind)] = UNKNOWN
     outside = OUTSIDE if (step != NONE).any() else None
-    return pd.DataFrame(
-        {
-            "rank": sums["rank"],
-            "device": pd.Series(devices[sums["device"]], dtype=object),
-            "collective": of(collectives, "collective").fillna(UNKNOWN),
-            "group": of(collectives, "group"),
-            "step": pd.Series([outside if number == NONE else number for number in step.tolist()], dtype=object),
-            "op": of(by_whom, "op"),
-            "annotation": of(by_whom, "annotation"),
-            "cause": pd.Series(np.array(CAUSES, object)[sums["cause"]], dtype=object),
-            "exposed_ns": sums["exposed_ns"],
-        }
-    )
+    number = texts([outside if found == NONE else found for found in step.tolist()])
+    launched = _coded(np.concatenate([of(by_whom, "op"), of(by_whom, "annotation")]))
+    return {
+        "collective": _coded(kind),
+        "group": _coded(of(collectives, "group")),
+        "step": _coded(number),
+        "op": _Coded(launched.codes[: len(row)], launched.uniques),
+        "annotation": _Coded(launched.codes[len(row) :], launched.uniques),
+        "cause": _Coded(sums["cause"].to_numpy(np.int64), CAUSES),
+    }
 
 
-def _block(by: str, names: tuple[str, ...], columns: pd.DataFrame) -> pd.DataFrame:
-    """The rows of one value of `by`, largest first."""
-    source = {name: "annotation" if by == "annotation" else name for name in names}
-    keys = ["rank", "device", *source.values()]
-    sums = columns.groupby(keys, sort=False, dropna=False)["exposed_ns"].sum().reset_index()
-    sums = sums.sort_values("exposed_ns", ascending=False, kind="stable", ignore_index=True)
-    sums = sums.rename(columns={found: name for name, found in source.items()})
-    absent = pd.Series([None] * len(sums), dtype=object)
-    return sums.assign(by=by, **{name: absent for name in ("collective", "group", "step", "op", "cause") if name not in names})
+def _coded(values: npt.NDArray[np.object_]) -> _Coded:
+    codes, uniques = pd.factorize(values)
+    return _Coded(np.asarray(codes, np.int64), list(uniques))
+
+
+def _block(place: int, by: str, sums: pd.DataFrame, words: Mapping[str, _Coded]) -> pd.DataFrame:
+    """The sums with the codes of the columns that rows of `by` fill, -1 in the others."""
+    source = {name: words["annotation" if by == "annotation" else name].codes for name in BLOCKS[by]}
+    nothing = np.full(len(sums), -1)
+    columns = {name: source.get(name, nothing) for name in _COLUMNS}
+    return pd.DataFrame({"rank": sums["rank"], "device": sums["device"], "by": place, **columns, "exposed_ns": sums["exposed_ns"]})
+
+
+def _spelled(codes: npt.NDArray[Any], uniques: Sequence[Any]) -> npt.NDArray[np.object_]:
+    words = np.empty(len(uniques) + 1, object)
+    words[:-1] = uniques
+    return words[codes]

@@ -5,7 +5,9 @@ same for all rows, so that what one step does to many kernels stays together (Ch
 for massive data streams", 2012). One table of counts serves all rows, whatever their sizes.
 """
 
+import math
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,10 +23,14 @@ _CELLS = 2**19  # of the largest working array: small enough for the processor's
 Counts = npt.NDArray[np.uint8]
 
 
+@lru_cache(maxsize=2)
 def resample_counts(seed: int) -> Counts:
     """How often each unit is drawn in each resample; shape (units + 1, RESAMPLES), the last row (padding) is 0."""
-    counts = np.random.default_rng(seed).poisson(1.0, (_UNITS + 1, RESAMPLES)).astype(np.uint8)
+    below = np.cumsum([math.exp(-1) / math.factorial(k) for k in range(9)])
+    of_uniform = np.searchsorted(below, (np.arange(2**16) + 0.5) / 2**16).astype(np.uint8)
+    counts = of_uniform[np.random.default_rng(seed).integers(0, 2**16, (_UNITS + 1, RESAMPLES), dtype=np.uint16)]
     counts[-1] = 0
+    counts.flags.writeable = False
     return counts
 
 

@@ -1,5 +1,6 @@
 """p values, interval factors and q values: Student's t and Benjamini-Hochberg, in numpy alone."""
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 
 _TERMS = 200
+_LEVEL = 0.95
 
 
 def t_p_value(statistic: Any, freedom: Any) -> FloatArray:
@@ -16,15 +18,23 @@ def t_p_value(statistic: Any, freedom: Any) -> FloatArray:
     return _incomplete_beta(nu / 2, 0.5, nu / (nu + t**2))
 
 
-def t_factor(freedom: Any, level: float = 0.95) -> FloatArray:
-    """The t for which a two-sided interval of that level holds; by bisection on the p value."""
+def t_factor(freedom: Any) -> FloatArray:
+    """The t for which a two-sided 95 % interval holds, at least 1 degree of freedom; good to 6 digits."""
+    inverse, factor = _factors()
     nu = np.asarray(freedom, float)
-    low, high = np.zeros_like(nu), np.full_like(nu, 1e4)
-    for _ in range(60):
+    return np.where(np.isnan(nu), np.nan, np.interp(1 / np.maximum(nu, 1.0), inverse, factor))
+
+
+@lru_cache(maxsize=1)
+def _factors() -> tuple[FloatArray, FloatArray]:
+    """1/ν ascending and the factor there, by bisection on the p value."""
+    inverse = np.linspace(1e-5, 1.0, 2000)
+    low, high = np.zeros_like(inverse), np.full_like(inverse, 20.0)
+    for _ in range(40):
         middle = (low + high) / 2
-        outside = t_p_value(middle, nu) > 1 - level
+        outside = t_p_value(middle, 1 / inverse) > 1 - _LEVEL
         low, high = np.where(outside, middle, low), np.where(outside, high, middle)
-    return np.where(np.isnan(nu), np.nan, (low + high) / 2)
+    return inverse, (low + high) / 2
 
 
 def q_values(p: FloatArray) -> FloatArray:

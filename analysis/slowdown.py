@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from c3prof.analysis.baseline import with_baseline
 from c3prof.analysis.dose_response import dose_response
 from c3prof.analysis.estimator import MINIMUM, Rates, rates
 from c3prof.analysis.intervals import Int64s
@@ -16,7 +15,9 @@ from c3prof.analysis.mixture import mixed
 from c3prof.analysis.resampling import Counts
 from c3prof.analysis.samples import CLEAN, MIXED, MIXED_LABEL, OVERLAPPED, SLIGHT, Samples
 from c3prof.analysis.segments import FloatArray, Segments
+from c3prof.analysis.significance import t_factor
 from c3prof.analysis.sides import Rows, Sides, rows_of
+from c3prof.records import CONCURRENT, SERIALIZED
 from c3prof.table import Column, Schema
 
 SLOWDOWN = Schema(
@@ -33,9 +34,9 @@ SLOWDOWN = Schema(
         Column("n_overlapped", "int64", "", "samples beside this co-runner that were used"),
         Column("clean_ns", "float64", "ns", "median duration alone"),
         Column("overlapped_ns", "float64", "ns", "median duration beside the co-runner"),
-        Column("slowdown", "float64", "ratio", "time with the co-runner over time alone, per shared time; 1 is none"),
-        Column("slowdown_low", "float64", "ratio", "lower end of its 95 % interval"),
-        Column("slowdown_high", "float64", "ratio", "upper end of its 95 % interval"),
+        Column("slowdown", "float64", "", "time with the co-runner over time alone, per shared time; 1 is none"),
+        Column("slowdown_low", "float64", "", "lower end of its 95 % interval"),
+        Column("slowdown_high", "float64", "", "upper end of its 95 % interval"),
         Column("p_value", "float64", "", "two-sided, for a slowdown of 1"),
         Column("q_value", "float64", "", "p_value after Benjamini-Hochberg over all rows with a number"),
         Column("interference", "bool", "", "q_value ≤ 0.05 and the slowdown differs from 1 by 0.02 or more"),
@@ -47,12 +48,11 @@ SLOWDOWN = Schema(
 
 CALIBRATION, SAME_TRACE, BASELINE, DOSE_RESPONSE, NO_EVIDENCE = LADDER = ("calibration", "same-trace", "baseline", "dose-response", "none")
 
-SERIALIZED, DISCARDED = "serialized", "discarded"
-
 _TICKS = 10
 _COARSEST_TICK_NS = 1000
 _WIDE = 0.3
 _DISAGREEMENT = 0.1
+_MANY = 0.15  # of the samples: more are no outliers but another kind of work
 
 
 @dataclass(frozen=True)
@@ -70,24 +70,25 @@ def tick_of(ranks: pd.DataFrame) -> float:
 
 
 def measured_rows(
-    samples: Samples, context: Context, baseline: tuple[Samples, Mapping[int, int]] | None = None
+    samples: Samples, context: Context, baseline: tuple[Samples, int] | None = None
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """A row for each signature, co-runner and kind of evidence that gives a number, or one that says why none does.
 
     Columns signature, label (codes of samples), the measured columns of SLOWDOWN, and rate, error, shared_ns; `best`
     marks the strongest evidence. The second frame holds what each step deviates from the row's rate: signature, label,
-    evidence, step, residual_ns.
+    evidence, step, residual_ns. baseline: the samples with those of a second trace behind them, and how many those are.
     """
-    apart = np.isin(samples.phase, (SERIALIZED, DISCARDED)) if samples.phase.any() else np.zeros(len(samples.use), bool)
+    calibrated = np.isin(samples.phase, (SERIALIZED,)).any()
+    apart = samples.phase != CONCURRENT if calibrated else np.zeros(len(samples.use), bool)
     clean, over = samples.use == CLEAN, np.isin(samples.use, (OVERLAPPED, MIXED)) & ~apart
     frames = []
-    if apart.any():
+    if calibrated:
         serialized = samples.phase == SERIALIZED
         frames.append(_frame(CALIBRATION, samples, rows_of(samples, context.group, clean & serialized, over, same_place=True), context))
     same = rows_of(samples, context.group, clean & ~apart, over)
     frames.append(_frame(SAME_TRACE, samples, same, context))
     if baseline is not None:
-        both, added = with_baseline(samples, *baseline)
+        both, added = baseline
         kept = np.append(over, np.zeros(added, bool))
         alone = (both.use == CLEAN) & (np.arange(len(both.use)) >= len(over))
         frames.append(_frame(BASELINE, both, rows_of(both, context.group, alone, kept), context))
@@ -110,8 +111,10 @@ def _frame(evidence: str, samples: Samples, rows: Rows, context: Context) -> tup
     reasons = {
         "several co-runners at once": several,
         f"too few samples ({MINIMUM} clean and {MINIMUM} overlapped needed)": ~several & too_few,
+        "seen in one step only": ~several & ~too_few & (found.n_steps < 2),
         "below the timer's resolution": ~too_few & too_short,
         "mixed clean sample": ~too_few & twofold,
+        "mixed overlapped sample": ~several & ~too_few & (found.outliers >= 2) & (found.outliers > _MANY * sides.over.sizes),
         "rate not identifiable": ~too_few & ~several & ((found.rate <= 0) | (lower <= 0)),
     }
     number = ~np.logical_or.reduce(list(reasons.values()))
@@ -210,6 +213,8 @@ def _rate_varies(sides: Sides, number: npt.NDArray[np.bool_], context: Context) 
 
 def _best(frame: pd.DataFrame) -> pd.DataFrame:
     """The strongest evidence with a number for each signature and co-runner; other numbers stay below it, with a remark."""
+    if not len(frame):
+        return frame.assign(best=np.zeros(0, bool))
     step = frame["evidence"].map({name: place for place, name in enumerate(LADDER)})
     frame = frame.assign(step=step, known=frame["rate"].notna())
     # Without any number the last word has the one who looked furthest: dose and response of what never ran alone.
@@ -239,12 +244,17 @@ def joined(note: str | None, text: str) -> str:
     return f"{note}; {text}" if isinstance(note, str) and note else text
 
 
-def clean_times(samples: Samples) -> tuple[FloatArray, Int64s]:
-    """Median clean duration of each signature (NaN with fewer than 3 clean samples or a mixture), and how many there are."""
+def clean_times(samples: Samples) -> tuple[FloatArray, FloatArray]:
+    """Median clean duration of each signature and the half width of its 95 % interval, ns.
+
+    NaN with fewer than 3 clean samples or a mixture. Serialized steps count as clean, as they are.
+    """
     alone = np.flatnonzero(samples.use == CLEAN)
     alone = alone[np.argsort(samples.signature[alone], kind="stable")]
     segments = Segments(samples.signature[alone], len(samples.marks))
     duration = samples.duration[alone].astype(float)
     known = (segments.sizes >= MINIMUM) & ~mixed(segments, duration)
-    return np.where(known, segments.medians(duration), np.nan), segments.sizes
-
+    n = np.maximum(segments.sizes, 2)
+    spread = segments.sums((duration - segments.means(duration)[segments.label]) ** 2) / (n - 1)
+    reach = t_factor(n - 1) * np.sqrt(np.pi / 2 * spread / n)
+    return np.where(known, segments.medians(duration), np.nan), np.where(known, reach, np.nan)

@@ -57,7 +57,7 @@ def lanes(trace: Trace, work: pd.DataFrame, settings: Settings) -> Iterator[Lane
     rank, device = work["rank"].to_numpy(), work["device"].to_numpy()
     begins = np.flatnonzero(np.concatenate(([True], (rank[1:] != rank[:-1]) | (device[1:] != device[:-1]))))
     for low, high in zip(begins.tolist(), [*begins[1:].tolist(), len(work)], strict=True):
-        rows = work.iloc[low:high]
+        rows = work.iloc[low:high] if len(begins) > 1 else work
         run = int(rows["start_ns"].min()), int(rows["end_ns"].max())
         steps = step_windows(rows) if device[low] != CPU_DEVICE else cpu_windows(trace, int(rank[low]), run)
         if settings.steps:
@@ -77,13 +77,11 @@ def _unforced(trace: Trace, rank: int, steps: StepWindows, recorded: Spans) -> t
 
 
 def recorded_spans(trace: Trace, rows: pd.DataFrame, run: tuple[int, int]) -> Spans:
-    """The instants of the run that a profiler recorded: all of it, or without the gaps between the windows of a run folder.
+    """The instants of the run that a profiler recorded: all of it, or without the gaps between its windows.
 
     A window reaches from the first start to the last end of the activities that lie before the next window opens.
     """
-    host = trace.recorded_steps
-    host = host[(host["rank"] == rows["rank"].iloc[0]) & (host["window"] != NONE)]
-    opens = np.sort(host.groupby("window")["start_ns"].min().to_numpy())[1:]
+    opens = trace.windows["start_ns"].to_numpy()[trace.windows["rank"].to_numpy() == rows["rank"].iloc[0]][1:]
     start, end = rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
     window = np.searchsorted(opens, start, side="right")
     low, high = np.full(len(opens) + 1, run[1], np.int64), np.full(len(opens) + 1, run[0], np.int64)

@@ -25,8 +25,9 @@ MISSING = {
     "footprint": "no compute kernel with a launch grid ran beside communication",
     "c3": "computation and communication never ran at the same time",
     "collectives": "no collective was recorded",
-    "stragglers": "there is one rank only, no matched collective, or no clock to compare arrivals on",
+    "stragglers": "no arrivals could be compared: there is one rank only, no matched collective but the first, or every skew is below the clock bound",
     "bandwidth_fit": "too few sizes of one kind were transferred to fit a line, or transfer times are not known",
+    "waits_by_rank": "no collective was matched between ranks",
     "kernels": "no kernel was recorded",
     "clocks": "there is one rank only",
 }
@@ -68,7 +69,10 @@ def why_empty(report: Report, name: str) -> str:
 
 def stat(label: str, value: str, about: str = "") -> Component:
     """One number with its name and what it means."""
-    return html.Div([html.Div(value, className="stat-value"), html.Div(label, className="stat-label"), html.Div(about, className="muted")], className="stat")
+    return html.Div(
+        [html.Div(value, className="stat-value"), html.Div(label, className="stat-label"), html.Div(about, className="muted")],
+        className="stat",
+    )
 
 
 def warnings(report: Report, codes: Sequence[str] = ()) -> Component | None:

@@ -215,6 +215,12 @@ COUNTERS = Schema(
     ),
 )
 
+WINDOWS = Schema(
+    "windows",
+    "Recording windows of the profiler, sorted by rank, start; between two of a rank nothing was recorded",
+    (_RANK, _START, _END),
+)
+
 RECORDED_STEPS = Schema(
     "recorded_steps",
     "Every step that the collectors counted, inside and outside of profiler windows, sorted by rank, step",
@@ -252,6 +258,7 @@ SCHEMAS: dict[str, Schema] = {
         RANKS,
         GROUPS,
         COUNTERS,
+        WINDOWS,
         RECORDED_STEPS,
         RECORDED_COLLECTIVES,
     )
@@ -284,6 +291,7 @@ class Trace:
     ranks: pd.DataFrame = field(default_factory=RANKS.frame)
     groups: pd.DataFrame = field(default_factory=GROUPS.frame)
     counters: pd.DataFrame = field(default_factory=COUNTERS.frame)
+    windows: pd.DataFrame = field(default_factory=WINDOWS.frame)
     recorded_steps: pd.DataFrame = field(default_factory=RECORDED_STEPS.frame)
     recorded_collectives: pd.DataFrame = field(default_factory=RECORDED_COLLECTIVES.frame)
     devices: Mapping[tuple[int, int], Mapping[str, Any]] = field(default_factory=dict)

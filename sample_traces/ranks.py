@@ -180,10 +180,7 @@ def _group_of(job: Job, dimension: str) -> Array:
 def _rows(job: Job, operations: list[_Operation]) -> pd.DataFrame:
     counts = [len(op.ranks) for op in operations]
     table = pd.DataFrame(
-        {
-            name: np.concatenate([getattr(op, name) for op in operations])
-            for name in ("ranks", "group", "peer", "arrival", "last", "end")
-        }
+        {name: np.concatenate([getattr(op, name) for op in operations]) for name in ("ranks", "group", "peer", "arrival", "last", "end")}
     ).rename(columns={"ranks": "rank"})
     for name in ("kind", "dimension"):
         codes, labels = pd.factorize(np.array([getattr(op, name) for op in operations], dtype=object))
@@ -226,7 +223,7 @@ class _OnClock:
         return np.asarray(time + np.rint(self.offset[rank] + self.rate[rank] * time), np.int64)
 
 
-_EPOCH_NS = 1_790_000_000_000_000_000
+EPOCH_NS = 1_790_000_000_000_000_000
 
 
 def _collectives(job: Job, table: pd.DataFrame, on_clock: _OnClock) -> pd.DataFrame:
@@ -246,8 +243,8 @@ def _collectives(job: Job, table: pd.DataFrame, on_clock: _OnClock) -> pd.DataFr
         "rank": rank,
         "device": rank % max(job.ranks_per_host, 1),
         "stream": np.full(n, 20),
-        "start_ns": _EPOCH_NS + on_clock(rank, table["arrival"].to_numpy()),
-        "end_ns": _EPOCH_NS + on_clock(rank, table["end"].to_numpy()),
+        "start_ns": EPOCH_NS + on_clock(rank, table["arrival"].to_numpy()),
+        "end_ns": EPOCH_NS + on_clock(rank, table["end"].to_numpy()),
         "collective": table["kind"].array,
         "group": by_group([_name(job, *label) for label in labels]),
         "group_desc": by_group([_description(label[0]) for label in labels]),
@@ -262,7 +259,7 @@ def _collectives(job: Job, table: pd.DataFrame, on_clock: _OnClock) -> pd.DataFr
         "peer": table["peer"].to_numpy(),
         "op": np.full(n, NONE),
         "step": table["step"].to_numpy(),
-        "launch_end_ns": _EPOCH_NS + on_clock(rank, table["launch_end"].to_numpy()),
+        "launch_end_ns": EPOCH_NS + on_clock(rank, table["launch_end"].to_numpy()),
         "kernels": np.ones(n),
         "evidence": pd.Categorical.from_codes(np.zeros(n, int), categories=["metadata"]),
     }
@@ -294,7 +291,7 @@ def _steps(spans: Array, kept: Array, on_clock: _OnClock) -> pd.DataFrame:
     n_steps = len(spans)
     rank = np.repeat(kept, n_steps)
     times = spans[:, kept].transpose(1, 0, 2).reshape(-1, 2)
-    start, end = (_EPOCH_NS + on_clock(rank, times[:, i]) for i in (0, 1))
+    start, end = (EPOCH_NS + on_clock(rank, times[:, i]) for i in (0, 1))
     return STEPS.frame({"rank": rank, "step": np.tile(np.arange(n_steps), len(kept)), "start_ns": start, "end_ns": end})
 
 
@@ -309,7 +306,7 @@ def _ranks(job: Job, kept: Array) -> pd.DataFrame:
             "host": hosts,
             "backend": ["nccl"] * n,
             "rank_evidence": ["distributedInfo"] * n,
-            "base_ns": np.full(n, _EPOCH_NS),
+            "base_ns": np.full(n, EPOCH_NS),
             "tick_ns": np.ones(n),
             "device_name": ["simulated"] * n,
             "events": np.zeros(n),

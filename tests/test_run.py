@@ -92,3 +92,16 @@ def test_pointers_stay_right_when_ranks_are_joined(shared_traces, folder):
     launches = trace.launches.iloc[linked["launch"]]
     assert (launches["correlation"].to_numpy() == linked["correlation"].to_numpy()).all()
     assert (launches["rank"].to_numpy() == linked["rank"].to_numpy()).all()
+
+
+def test_windows_of_one_rank_are_one_rank(tmp_path):
+    # torch's trace handler writes a file a window; the 10 ms between them were not recorded and are not idle
+    for name, at in (("a.json", 0), ("b.json", 10_000)):
+        events = [kernel("gemm", at, at + 10), nccl("allreduce", at + 5, at + 12), annotation(f"ProfilerStep#{at}", at, at + 20)]
+        rank_file(tmp_path, name, 0, 1, events)
+    trace = c3prof.load(tmp_path)
+    assert trace.warnings == ()
+    assert trace.ranks["path"].tolist() == ["a.json, b.json"]
+    assert trace.steps["step"].tolist() == [0, 10_000]
+    [row] = c3prof.analyze(trace)["overlap"].frame.to_dict("records")
+    assert (row["span_ns"], row["comm_ns"], row["hidden_ns"], row["idle_ns"]) == (24_000, 14_000, 10_000, 0)

@@ -13,12 +13,11 @@ def schema(format_: Annotated[str, typer.Option("--format", "-f", help="json or 
         raise WrongSettings(f"--format {format_}: expected json or markdown")
     import msgspec
 
-    from c3prof.analysis import ANALYSES
+    from c3prof.analysis import schemas
     from c3prof.renderers.docs import columns_page
     from c3prof.renderers.envelope import json_schema
 
-    schemas = [one for analysis in ANALYSES for one in analysis.schemas]
     if format_ == "markdown":
-        print(columns_page(schemas), end="")
+        print(columns_page(schemas()), end="")
     else:
-        print(msgspec.json.format(msgspec.json.encode(json_schema(schemas)), indent=2).decode())
+        print(msgspec.json.format(msgspec.json.encode(json_schema(schemas())), indent=2).decode())

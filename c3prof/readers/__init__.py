@@ -11,6 +11,7 @@ from c3prof.readers.kineto import trace_of
 from c3prof.readers.run_folder import rank_trace
 from c3prof.readers.scan import scan
 from c3prof.readers.sources import Source, found, opened
+from c3prof.readers.windows import one_rank
 from c3prof.run import joined
 from c3prof.trace import Trace
 
@@ -42,6 +43,8 @@ def load(paths: Paths, *, rules: str | None = None, progress: Progress | None = 
 
 def loaded(source: Source, place: int = 0, *, rules: str | None = None, progress: Progress | None = None) -> Trace:
     """The Trace of one file or rank folder; `place` tells files without a rank apart. UnreadableInput when nothing in it is usable."""
+    if source.windows:
+        return one_rank([loaded(window, place, rules=rules, progress=progress) for window in source.windows])
     if "://" not in source.path and Path(source.path).is_dir():
         return rank_trace(
             Path(source.path),

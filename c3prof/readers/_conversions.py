@@ -17,7 +17,7 @@ of a whole ns, and a time found within 0.244 ns is within 0.488 ns of that whole
 """
 
 
-class Refused(ValueError):  # noqa: N818 - not an error: another way is taken
+class Refused(ValueError):
     """The typed way cannot tell the exact value; the exact way can."""
 
 

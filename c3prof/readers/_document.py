@@ -7,7 +7,7 @@ A comma too many or too few between events or members is passed over (separator)
 (trailing). Where something else does not fit, reading resumes at the first of
 
 - the start of an event: '{', not after ':', with a first key as events have it, or
-- a known top-level key after ','  or the key "traceEvents" with an array,
+- a known top-level key (the events have ended, or not begun),
 
 and what lies between is one bad-event (deep, not-json, trailing, or cut at the end of the file).
 """
@@ -16,6 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Protocol
 
 import msgspec
@@ -30,6 +31,7 @@ _EXCERPT = 60
 _LONGEST_MATCH = 256
 _TRACE_EVENTS = b'"traceEvents"'
 
+_ONLY_IN_EVENTS = (b'"ph"', b'"ts"', b'"dur"', b'"tid"', b'"cat"')
 _EVENT_KEYS = rb"ph|cat|name|ts|pid|tid|dur|args|id|bp|s"
 _TOP_KEYS = (
     rb"schemaVersion|deviceProperties|distributedInfo|baseTimeNanoseconds|displayTimeUnit|traceEvents|traceName|trace_id|host_name"
@@ -39,8 +41,7 @@ _TOP_KEYS = (
 _WS = rb"[ \t\r\n]{0,32}"
 _RESUME = re.compile(
     rb"[^: \t\r\n]" + _WS + rb"(?P<event>\{)" + _WS + rb'"(?:' + _EVENT_KEYS + rb')"' + _WS + rb":"
-    rb"|(?P<member>,)" + _WS + rb'"(?:' + _TOP_KEYS + rb')"' + _WS + rb":"
-    rb'|(?P<first>"traceEvents")' + _WS + rb":" + _WS + rb"\["
+    rb'|(?P<key>")(?:' + _TOP_KEYS + rb')"' + _WS + rb":"
 )  # fmt: skip
 _SPACE = re.compile(rb"[ \t\r\n]*")
 _OBJECT, _ARRAY = 0x7B, 0x5B
@@ -59,34 +60,41 @@ class Damage:
 class Events(Protocol):
     """Where events become columns: from the buffer as far as they are plain, and one by one after repair."""
 
+    name: str
+
     def consume(self, buffer: bytes, start: int) -> int: ...
     def add(self, event: bytes) -> None: ...
     def result(self) -> tuple[dict[str, Columns], list[str], dict[str, int]]: ...
 
 
 class Document:
-    """Reads blocks of bytes once (read); then header, damage and counts hold what was beside the events."""
+    """Reads blocks of bytes once (read); then header, damage and counts hold what was beside the events.
 
-    def __init__(self, events: Events) -> None:
+    block: bytes that are gathered before they are looked at.
+    """
+
+    def __init__(self, events: Events, block: int = _BLOCK) -> None:
         self.header: dict[str, Any] = {}
         self.damage: list[Damage] = []
         self.counts: Counter[str] = Counter(dropped=0, repaired=0)
         self._events = events
+        self._block = block
         self._buffer, self._at, self._base, self._final = b"", 0, 0, False
         self._open: list[int] = []
-        self._after_value = False
+        self._after_value = False  # a comma or an end comes next
+        self._filled = False  # what is open has had a value or a comma
         self._started = False
         self._lost: _Lost | None = None
 
     def read(self, blocks: Iterable[bytes]) -> None:
         """Reads all blocks; what they hold does not depend on where they are cut."""
-        waiting, size, wanted = [], 0, _BLOCK
+        waiting, size, wanted = [], 0, self._block
         for block in blocks:
             waiting.append(block)
             size += len(block)
             if size >= wanted:
                 self._extend(waiting)
-                waiting, size, wanted = [], 0, max(_BLOCK, len(self._buffer))
+                waiting, size, wanted = [], 0, max(self._block, len(self._buffer))
         self._final = True
         self._extend(waiting)
 
@@ -124,11 +132,13 @@ class Document:
         elif byte == 0x2C:
             if not self._after_value:
                 self._note("separator", self._at, 1, "a comma too many")
-            self._after_value = False
+            self._after_value, self._filled = False, True
             self._at += 1
         elif byte == self._open[-1] + 2:
+            if not self._after_value and self._filled:
+                self._note("separator", self._at, 0, "a comma too many")
             self._open.pop()
-            self._after_value = True
+            self._after_value = self._filled = True
             self._at += 1
         elif self._open[-1] == _ARRAY:
             self._element(byte)
@@ -157,7 +167,7 @@ class Document:
 
     def _enter(self, byte: int, at: int) -> None:
         self._open.append(byte)
-        self._started, self._after_value, self._at = True, False, at
+        self._started, self._after_value, self._filled, self._at = True, False, False, at
 
     def _element(self, byte: int) -> None:
         if byte == _ARRAY and len(self._open) < _DEEPEST:
@@ -189,6 +199,9 @@ class Document:
         """One member of an object at the top: the way into the events, or a header value."""
         try:
             key = repaired_key(self._buffer, self._at, final=self._final)
+            if key.json in _ONLY_IN_EVENTS:  # the list of events seemed to end too early
+                self._lose("bad-event", in_events=True)
+                return
             at = self._value_of(key)
             if key.json == _TRACE_EVENTS and self._buffer[at] == _ARRAY and len(self._open) < _DEEPEST:
                 value = Repaired(b"", at + 1, [], nested=True)
@@ -203,7 +216,7 @@ class Document:
         self._expect_comma()
         self._note_repairs(key)
         if value.nested:
-            if self._buffer[at] == _OBJECT or len(self._open) > 1:
+            if self._buffer[at] == _OBJECT:
                 self._note("nested", at, 1, "traceEvents a level too deep")
             self._enter(self._buffer[at], at + 1)
             return
@@ -221,12 +234,16 @@ class Document:
             raise Incomplete
         return at
 
-    def _lose(self, kind: str) -> None:
+    def _lose(self, kind: str, *, in_events: bool = False) -> None:
         """What begins here cannot be understood: search for a place to resume."""
         excerpt = self._buffer[self._at : self._at + _EXCERPT]
         if len(excerpt) < _EXCERPT and not self._final:
             raise Incomplete
-        self._lost = _Lost(kind, self._base + self._at, excerpt, in_events=bool(self._open) and self._open[-1] == _ARRAY)
+        in_object = bool(self._open) and self._open[-1] == _OBJECT
+        in_events |= bool(self._open) and not in_object
+        self._lost = _Lost(kind, self._base + self._at, excerpt, in_events)
+        if in_object:
+            self._at += 1  # a member that cannot be read is not the place to resume
 
     def _resume(self, lost: "_Lost") -> None:
         match = _RESUME.search(self._buffer, self._at)
@@ -241,22 +258,26 @@ class Document:
         wanted = _ARRAY if match.lastgroup == "event" else _OBJECT
         while self._open and self._open[-1] != wanted and wanted in self._open:
             self._open.pop()
-        if not self._open or self._open[-1] != wanted:
+        if not self._open:
+            self._open.append(_OBJECT)
+        if self._open[-1] != wanted:
             self._open.append(wanted)
-        self._started, self._at, self._after_value = True, at, match.lastgroup == "member"
+        self._started, self._at, self._after_value, self._filled = True, at, False, True
 
     def _record_loss(self, end: int) -> None:
         lost, self._lost = self._lost, None
         if lost is None:
             return
         length = self._base + end - lost.offset
-        if lost.in_events:
-            self.counts["dropped"] += 1
-        self._note(lost.kind, lost.offset - self._base, length, lost.excerpt[:length].decode(errors="replace"))
+        if length:
+            self.counts["dropped"] += lost.in_events
+            self._note(lost.kind, lost.offset - self._base, length, lost.excerpt[:length].decode(errors="replace"))
+        else:
+            self._note("separator", end, 0, "an end is missing")
         self._at = end
 
     def _note_repairs(self, value: Repaired, count: str = "") -> None:
-        for kind, at, length in value.repairs:
+        for kind, at, length in sorted(value.repairs, key=itemgetter(1)):
             self._note(kind, at, length, self._buffer[at : min(at + _EXCERPT, value.end)].decode(errors="replace"))
         if count and value.repairs:
             self.counts[count] += 1

@@ -8,6 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -82,11 +83,14 @@ class EventDecoding:
 
     def __init__(self) -> None:
         self.strings = Strings()
-        self.counts: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter(events=0, python_function=0)
         self._typed, self._exact = Typed(self.strings), Exact(self.strings)
 
-    def columns(self, piece: bytes) -> dict[str, Columns]:
-        """The tables of a piece, a JSON array of events; `row` counts from its first. Raises msgspec.DecodeError, with nothing changed, when it is not one."""
+    def columns(self, piece: bytes) -> tuple[dict[str, Columns], list[int]]:
+        """The tables of a piece, a JSON array of events, and which of the events became its rows; `row` counts from the first row.
+
+        Raises msgspec.DecodeError, with nothing changed, when the piece is no such array.
+        """
         try:
             return self._typed_tables(_TYPED_EVENTS.decode(piece), piece, self._typed)
         except (Refused, OverflowError):
@@ -98,15 +102,15 @@ class EventDecoding:
         except OverflowError:
             return self._exact_tables(piece)
 
-    def _typed_tables(self, events: list[Any], piece: bytes, clock: Conversion) -> dict[str, Columns]:
+    def _typed_tables(self, events: list[Any], piece: bytes, clock: Conversion) -> tuple[dict[str, Columns], list[int]]:
         at, times = _kept(events, clock)
         kept = [events[i] for i in at]
         args = [event.args or _NO_TYPED_ARGS for event in kept]
         meta = [row for row, event in enumerate(kept) if event.ph in ("C", "M")]
         raw = _META_EVENTS.decode(piece) if meta else []
-        return self._tables(events, _Kept(kept, args, times, {row: raw[at[row]].args for row in meta}), self._typed)
+        return self._tables(events, _Kept(kept, args, times, {row: raw[at[row]].args for row in meta}), self._typed), at
 
-    def _exact_tables(self, piece: bytes) -> dict[str, Columns]:
+    def _exact_tables(self, piece: bytes) -> tuple[dict[str, Columns], list[int]]:
         events = _EXACT_EVENTS.decode(piece)
         for event in events:
             for field, code in zip(("ph", "cat", "name"), self._exact.text([event.ph, event.cat, event.name]).tolist(), strict=True):
@@ -115,7 +119,7 @@ class EventDecoding:
         kept = [events[i] for i in at]
         args = [_EXACT_ARGS.decode(event.args) if bytes(event.args)[:1] == b"{" else _NO_EXACT_ARGS for event in kept]
         meta = {row: event.args for row, event in enumerate(kept) if event.ph in ("C", "M")}
-        return self._tables(events, _Kept(kept, args, times, meta), self._exact)
+        return self._tables(events, _Kept(kept, args, times, meta), self._exact), at
 
     def _tables(self, events: list[Any], rows: "_Kept", values: Conversion) -> dict[str, Columns]:
         kept, args, meta = rows.events, rows.args, rows.meta
@@ -147,7 +151,7 @@ class EventDecoding:
         return _filled("comm", {"row": np.array(rows, np.int32)} | _args_columns("comm", [args[i] for i in rows], values))
 
     def _device(self, kept: list[Any], args: list[Any], values: Conversion) -> Columns:
-        rows = [i for i, event in enumerate(kept) if event.cat is not None and event.cat.lower() in DEVICE_CATEGORIES]
+        rows = [i for i, event in enumerate(kept) if _is_on_device(event.cat)]
         columns = _args_columns("device", [args[i] for i in rows], values)
         table = _filled("device", {"row": np.array(rows, np.int32)} | columns)
         for lane, field in (("device", "pid"), ("stream", "tid")):
@@ -157,8 +161,8 @@ class EventDecoding:
         return table
 
     def _count(self, events: list[Any]) -> None:
-        phases = Counter([event.ph for event in events])
-        self.counts.update({f"ph:{'' if phase is None else phase}": count for phase, count in phases.items()})
+        for phase, count in Counter([event.ph for event in events]).items():
+            self.counts[f"ph:{phase or ''}"] += count
         self.counts["events"] += len(events)
         self.counts[PYTHON_FUNCTION] += sum(event.cat == PYTHON_FUNCTION for event in events)
 
@@ -176,6 +180,11 @@ def _kept(events: list[Any], clock: Conversion) -> tuple[list[int], list[Array]]
     if whole.all():
         return at, times
     return np.array(at)[whole].tolist(), [column[whole] for column in times]
+
+
+@lru_cache(maxsize=1024)
+def _is_on_device(category: str | None) -> bool:
+    return category is not None and category.isascii() and category.lower() in DEVICE_CATEGORIES
 
 
 def _args_columns(table: str, args: Sequence[Any], values: Conversion) -> Columns:

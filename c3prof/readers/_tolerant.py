@@ -186,9 +186,10 @@ class _Reading:
         match = _NAME.match(self.buffer, self.at)
         if not match:
             raise Unreadable
-        self.repairs.append(("unquoted-key", self.at, len(match[1])))
+        name = match[1].rstrip(b" ")
+        self.repairs.append(("unquoted-key", self.at, len(name)))
         self.at = match.end()
-        return b'"' + match[1] + b'"'
+        return b'"' + name + b'"'
 
     def _string(self) -> bytes:
         match = _STRING.match(self.buffer, self.at)

@@ -122,7 +122,7 @@ def _size(entry: Path) -> int:
 
 
 def _write(trace: Trace, folder: Path) -> None:
-    import pyarrow.parquet as parquet  # noqa: PLC0415 - a tenth of a second, only when a trace is kept
+    from pyarrow import parquet  # noqa: PLC0415 - a tenth of a second, only when a trace is kept
 
     for name, schema in SCHEMAS.items():
         parquet.write_table(_arrow(getattr(trace, name), schema), folder / f"{name}.parquet", compression="lz4", write_statistics=False)
@@ -163,12 +163,12 @@ def _read(folder: Path) -> Trace:
         **{name: _frame(folder / f"{name}.parquet", schema) for name, schema in SCHEMAS.items()},
         devices={(rank, device): properties for rank, device, properties in meta["devices"]},
         warnings=tuple(DataWarning(*fields) for fields in meta["warnings"]),
-        coverage={rank: counts for rank, counts in meta["coverage"]},
+        coverage=dict(meta["coverage"]),
     )
 
 
 def _frame(path: Path, schema: Schema) -> pd.DataFrame:
-    import pyarrow.parquet as parquet  # noqa: PLC0415 - see _write
+    from pyarrow import parquet  # noqa: PLC0415 - see _write
 
     table = parquet.read_table(path, memory_map=False)
     columns: Mapping[str, Any] = {c.name: _column(table.column(c.name), c.dtype) for c in schema.columns}

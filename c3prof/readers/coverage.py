@@ -1,7 +1,6 @@
 """What the numbers of one file rest on: counts, and a warning for each kind of damage."""
 
 import re
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,8 +8,9 @@ import pandas as pd
 from c3prof.errors import DataWarning
 from c3prof.readers.classes import Classified
 from c3prof.readers.file import File
-from c3prof.readers.scan import Scan
+from c3prof.readers.scan import Damage, Scan
 
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f\s]+")
 _ENQUEUES = re.compile(r"launch|memcpy|memset", re.IGNORECASE)
 
 
@@ -30,20 +30,23 @@ _DAMAGE = {
     "trailing": "more data behind the end,",
     "deep": "values nested too deep were dropped, first",
     "not-json": "this is not JSON,",
+    "empty": "no events,",
 }
 
 
 def damage(scan: Scan, name: str) -> list[DataWarning]:
-    """One warning a kind of damage, with how much and where it begins."""
-    by_kind: dict[str, list[Any]] = {}
+    """One warning a kind of damage: what, where it begins, how often, and how many bytes are lost."""
+    by_kind: dict[str, list[Damage]] = {}
     for entry in scan.damage:
         by_kind.setdefault(entry.kind, []).append(entry)
-    return [
-        DataWarning(
-            f"json-{kind}", f"{_DAMAGE.get(kind, kind)} at byte {found[0].offset:,}: {found[0].text}", len(found), name, kind in _LOSES
-        )
-        for kind, found in by_kind.items()
-    ]
+    return [_warning(kind, entries, scan.counts.get(f"damage:{kind}", len(entries)), name) for kind, entries in by_kind.items()]
+
+
+def _warning(kind: str, entries: list[Damage], count: int, name: str) -> DataWarning:
+    first, lost = entries[0], sum(entry.length for entry in entries)
+    excerpt = _UNPRINTABLE.sub(" ", first.text).strip()
+    bytes_lost = f" ({lost:,} bytes lost)" if kind in _LOSES and lost else ""
+    return DataWarning(f"json-{kind}", f"{_DAMAGE.get(kind, kind)} at byte {first.offset:,}: {excerpt}{bytes_lost}", count, name, kind in _LOSES)
 
 
 def coverage(

@@ -1,6 +1,7 @@
 """Scan of one Kineto file → Trace of one rank."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from c3prof.readers.links import links
 from c3prof.readers.operations import collectives_on_cpu, collectives_on_devices
 from c3prof.readers.scan import MISSING, Scan
 from c3prof.readers.strings import Strings
-from c3prof.trace import COUNTERS, GROUPS, RANKS, SCHEMAS, Trace
+from c3prof.trace import COUNTERS, GROUPS, RANKS, SCHEMAS, WINDOWS, Trace
 
 
 def trace_of(scan: Scan, name: str, rules: Rules, rank: int) -> Trace:
@@ -48,6 +49,7 @@ def trace_of(scan: Scan, name: str, rules: Rules, rank: int) -> Trace:
         ranks=_rank_row(file, header, on_device),
         groups=_group_rows(file, header),
         counters=_counters(file),
+        windows=_window(file, (on_device, cpu.ops, cpu.annotations, cpu.launches)),
         devices={(file.rank, number): properties for number, properties in header.devices.items()},
         warnings=(*header.warnings, *warnings, *damage(scan, name), *left_out, *classes.warnings),
         coverage={file.rank: coverage(file, on_device, cpu.launches, collectives, classes)},
@@ -85,6 +87,14 @@ def _rank_row(file: File, header: Header, activities: pd.DataFrame) -> pd.DataFr
         "events": [file.scan.counts.get("events", 0)],
     }
     return RANKS.frame(ranked(file, columns))
+
+
+def _window(file: File, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The one window of a file: from the first start to the last end of what was recorded."""
+    bounds = [(frame["start_ns"].min(), frame["end_ns"].max()) for frame in frames if len(frame)]
+    if not bounds:
+        return WINDOWS.frame()
+    return WINDOWS.frame(ranked(file, {"start_ns": [min(low for low, _ in bounds)], "end_ns": [max(high for _, high in bounds)]}))
 
 
 def _tick(*columns: Int) -> int:

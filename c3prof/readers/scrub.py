@@ -6,6 +6,7 @@ same numbers. A path becomes <path 1>, a host host-1, a user user-1: equal texts
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 _HOST_KEYS = frozenset(b"host_name hostname host node node_name nodename fqdn".split())
 _USER_KEYS = frozenset(b"user username user_name owner login".split())
@@ -20,8 +21,13 @@ _TEXT = rb'"([^"\\\n]*(?:\\.[^"\\\n]*)*)"'
 _TOKEN = re.compile(_TEXT + rb"(?:\s*:\s*" + _TEXT + rb")?|(?P<odd>[^\s\d\"{}\[\]:,+\-.eEtrufalsn])")
 """A string, or a key with its string. Anything else that is no number, bracket or word of JSON is odd: damage."""
 
-_NAMED = re.compile(rb'"(' + b"|".join(sorted(_HOST_KEYS | _USER_KEYS)) + rb')"\s*:\s*' + _TEXT, re.IGNORECASE)
-_HOMES = re.compile(rb'(?:/|\\/|\\)(?:home|Users|users)(?:/|\\/|\\{1,2})([^"\\/\s]+)')
+_NAMED = re.compile(
+    rb'(?i:"(?P<key>'
+    + b"|".join(sorted(_HOST_KEYS | _USER_KEYS))
+    + rb')")\s*:\s*'
+    + _TEXT
+    + rb'|(?:/|\\/|\\)(?:home|Users|users)(?:/|\\/|\\{1,2})(?P<home>[^"\\/\s]+)'
+)
 
 _REST = rb"(?:[^\"\\/\n]|\\[^/\n])"  # of a path's component
 _WHAT = re.compile(
@@ -55,9 +61,7 @@ class Pseudonyms:
     def learn(self, piece: bytes) -> None:
         """Remember the hosts and users that a piece of the file names, to find them elsewhere in it."""
         for match in _NAMED.finditer(piece):
-            self._remember("host" if match[1].lower() in _HOST_KEYS else "user", match[2])
-        for match in _HOMES.finditer(piece):
-            self._remember("user", match[1])
+            self._remember("host" if (match["key"] or b"").lower() in _HOST_KEYS else "user", match["home"] or match[2])
 
     def _remember(self, kind: str, name: bytes) -> None:
         for word in dict.fromkeys((name, name.split(b".")[0] if kind == "host" else name)):
@@ -141,7 +145,7 @@ class _Scrubbing:
 
 def _between(piece: bytes) -> list[tuple[int, int]]:
     cuts = [0, *(match.end() for match in _BOUNDARY.finditer(piece)), len(piece)]
-    return list(zip(cuts, cuts[1:], strict=False))
+    return list(pairwise(cuts))
 
 
 def _pieces(blocks: Iterable[bytes]) -> Iterator[bytes]:

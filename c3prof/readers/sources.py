@@ -14,17 +14,23 @@ from c3prof.readers.blocks import Blocks
 from c3prof.readers.run_folder import is_rank_folder, started_ns
 
 _SNIFFED = 1 << 20
+_DISTRIBUTED_RANK = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"rank"\s*:\s*"?(\d{1,9})\b')
 _TRACE = re.compile(rb'"traceEvents"|"ph"\s*:')
 _OTHER = ((re.compile(rb'"schema"\s*:\s*"[\d.]+.*?"nodes"|"nodes"\s*:\s*\['), "an execution trace, not a Kineto trace"),)
 
 
 @dataclass(frozen=True)
 class Source:
-    """One file or rank folder to read: `path` is what to open, `name` how it is shown (relative to what the user gave)."""
+    """One rank's input: `path` is what to open (a file, or a rank folder of our collectors), `name` how it is shown.
+
+    The name is relative to what the user gave. windows: when several files name the same rank, a Source each, in order
+    of name; then path and name are the first's.
+    """
 
     path: str
     name: str
     size: int
+    windows: "tuple[Source, ...]" = ()
 
 
 @dataclass(frozen=True)
@@ -55,11 +61,28 @@ def found(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> F
     """
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     parts = [_found_one(os.fspath(path)) for path in given]
-    sources = tuple(dict.fromkeys(s for part in parts for s in part.sources))
+    sources = _by_rank(list(dict.fromkeys(s for part in parts for s in part.sources)))
     skipped = tuple(dict.fromkeys(s for part in parts for s in part.skipped))
     if not sources:
         raise UnreadableInput(f"{', '.join(map(str, given)) or 'no path'}: {_nothing(skipped)}")
-    return Found(sources, skipped)
+    return Found(tuple(sources), skipped)
+
+
+def _by_rank(sources: list[Source]) -> list[Source]:
+    """The sources, those that name the same rank as one: torch's trace handler writes a file a window."""
+    if len(sources) == 1:
+        return sources
+    groups: dict[object, list[Source]] = {}
+    for source in sources:
+        named = None if _is_folder(source.path) else _DISTRIBUTED_RANK.search(_head(source, _DISTRIBUTED_RANK))
+        groups.setdefault(int(named[1]) if named else source, []).append(source)
+    return [
+        same[0] if len(same) == 1 else Source(same[0].path, same[0].name, sum(s.size for s in same), tuple(same)) for same in groups.values()
+    ]
+
+
+def _is_folder(path: str) -> bool:
+    return "://" not in path and Path(path).is_dir()
 
 
 def opened(path: str) -> IO[bytes]:
@@ -163,12 +186,7 @@ def _reason_against(source: Source) -> str:
     if source.size == 0:
         return "empty file"
     try:
-        with opened(source.path) as file:
-            head = b""
-            for block in Blocks(file, source.name):
-                head += block
-                if len(head) >= _SNIFFED or _TRACE.search(head):
-                    break
+        head = _head(source, _TRACE)
     except OSError as error:
         return f"cannot be read ({error.strerror or error})"
     if _TRACE.search(head):
@@ -177,3 +195,14 @@ def _reason_against(source: Source) -> str:
         if pattern.search(head):
             return what
     return "not a Kineto trace (no traceEvents)"
+
+
+def _head(source: Source, wanted: re.Pattern[bytes]) -> bytes:
+    """The first bytes of a file, decompressed: up to what is wanted, a megabyte at most."""
+    head = b""
+    with opened(source.path) as file:
+        for block in Blocks(file, source.name):
+            head += block
+            if len(head) >= _SNIFFED or wanted.search(head):
+                break
+    return head

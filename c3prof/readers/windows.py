@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from c3prof.errors import DataWarning
 from c3prof.trace import POINTERS, SCHEMAS, Trace
 
 _ORDER: dict[str, tuple[str, ...]] = {
@@ -19,6 +21,7 @@ _ORDER: dict[str, tuple[str, ...]] = {
     "collectives": ("start_ns",),
     "steps": ("step",),
     "counters": ("at_ns",),
+    "windows": ("start_ns",),
 }
 """What the rows of a frame of one rank are sorted by (c3prof/trace.py); a minus is descending."""
 
@@ -42,6 +45,23 @@ def merged(windows: Sequence[Trace]) -> Trace:
         groups=SCHEMAS["groups"].frame(whole.groups.drop_duplicates("group").reset_index(drop=True)),
         coverage={rank: {name: sum(count.get(name, 0) for count in counts) for name in dict.fromkeys(n for c in counts for n in c)}},
     )
+
+
+def one_rank(files: Sequence[Trace]) -> Trace:
+    """One Trace of files that name the same rank: windows of one recording when they follow each other in time.
+
+    Files that overlap in time are recordings of the same thing; the first given stays, the others are named.
+    """
+    by_time = sorted(files, key=lambda trace: tuple(trace.windows["start_ns"]))
+    follow = all(before.windows["end_ns"].max() <= after.windows["start_ns"].min() for before, after in pairwise(by_time))
+    if follow:
+        paths = ", ".join(trace.ranks["path"].iloc[0] for trace in by_time)
+        whole = merged(by_time)
+        return replace(whole, ranks=whole.ranks.assign(path=paths))
+    first = files[0]
+    rank, kept = first.rank_numbers[0], first.ranks["path"].iloc[0]
+    message = f"rank {rank} is in {kept} and again in this file, at the same time; it is left out"
+    return first.with_warnings([DataWarning("duplicate-rank", message, path=other.ranks["path"].iloc[0]) for other in files[1:]])
 
 
 def _place(frame: pd.DataFrame, keys: tuple[str, ...]) -> npt.NDArray[np.int64]:

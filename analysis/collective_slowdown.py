@@ -1,0 +1,129 @@
+"""The other direction: how much collectives are slowed by compute and by other communication, over all ranks (§3, §5)."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from c3prof.analysis.collective_samples import KNOTS
+from c3prof.analysis.intervals import Int64s
+from c3prof.analysis.resampling import Counts
+from c3prof.analysis.samples import CLEAN, FIRST_STEP, MIXED, MIXED_LABEL, OVERLAPPED, SLIGHT, UNION_OF_COMPUTE, Samples, first_steps
+from c3prof.analysis.segments import FloatArray
+from c3prof.analysis.signatures import Signatures
+from c3prof.analysis.slowdown import Context, measured_rows
+from c3prof.kernels import COMPUTE
+
+_CLEAN_BELOW, _OVERLAPPED_FROM = 0.01, 0.05
+
+
+@dataclass(frozen=True)
+class Transfers:
+    """One sample an operation, over the ranks that recorded it: transfer time, and by co-runner the largest shared time.
+
+    row: the row of the collectives table that stands for it (lowest rank); signature: text.
+    """
+
+    row: Int64s
+    signature: npt.NDArray[np.object_]
+    transfer_ns: FloatArray
+    shared: Sequence[Mapping[str, float]]
+    step: Int64s
+
+
+def transfers(collectives: pd.DataFrame, rows: pd.DataFrame) -> Transfers:
+    """The Transfers of all operations whose transfer time is known.
+
+    collectives: table `collectives`; rows: table `_collective_samples`; row i of both is the same record. Records that
+    the ledger calls unfit (first of a window, transfer below the clock bound) carry a note and are left out.
+    """
+    known = collectives["transfer_ns"].notna() & rows["signature"].notna() & (collectives["transfer_ns"] > 0) & ~_unfit(collectives["note"])
+    at = np.flatnonzero(known.to_numpy(dtype=bool))
+    key = collectives.iloc[at][["group", "seq", "collective"]].astype(object).agg(tuple, axis=1) if len(at) else []
+    members: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    for place, name in zip(at.tolist(), key, strict=True):
+        members[name].append(place)
+    transfer = collectives["transfer_ns"].to_numpy(dtype=float)
+    shared = [_largest(rows["shared"].to_numpy(), rows["duration_ns"].to_numpy(), transfer, of) for of in members.values()]
+    first = np.array([of[0] for of in members.values()], np.int64)
+    step = pd.to_numeric(collectives["step"]).fillna(-1).to_numpy().astype(np.int64)
+    return Transfers(
+        first, rows["signature"].to_numpy(dtype=object)[first], np.array([np.median(transfer[of]) for of in members.values()]), shared, step[first]
+    )
+
+
+def _unfit(note: pd.Series) -> pd.Series:
+    text = note.astype(object).fillna("").astype(str)
+    return text.str.contains("slowdown|while waiting", regex=True)
+
+
+def _largest(shared: npt.NDArray[np.object_], duration: Int64s, transfer: FloatArray, of: Sequence[int]) -> dict[str, float]:
+    """By co-runner the largest time over the ranks that the transfer window shares with it."""
+    most: dict[str, float] = defaultdict(float)
+    for row in of:
+        place = KNOTS * (1 - min(transfer[row] / max(duration[row], 1), 1.0))
+        for name, rest in (shared[row] or {}).items():
+            most[name] = max(most[name], min(float(np.interp(place, np.arange(KNOTS + 1), rest)), transfer[row]))
+    return dict(most)
+
+
+def transfer_samples(found: Transfers) -> tuple[Samples, npt.NDArray[np.object_]]:
+    """The operations as Samples, and the signature text of each signature code. Compute is one co-runner, the union."""
+    texts, code = np.unique(found.signature.astype(str), return_inverse=True)
+    names = sorted({name for shared in found.shared for name in shared if not name.startswith(COMPUTE + ":") and name != UNION_OF_COMPUTE})
+    labels = [*names, UNION_OF_COMPUTE, MIXED_LABEL]
+    n = len(code)
+    time = np.array([[shared.get(name, 0.0) for name in labels[:-1]] for shared in found.shared]).reshape(n, len(labels) - 1)
+    most, together = time.max(axis=1, initial=0.0), time.sum(axis=1)
+    overlapped = most >= _OVERLAPPED_FROM * found.transfer_ns
+    clean, alone = together < _CLEAN_BELOW * found.transfer_ns, together - most < _OVERLAPPED_FROM * found.transfer_ns
+    first, included = first_steps(found.step)
+    use = np.select([first, clean, overlapped & alone, overlapped], [FIRST_STEP, CLEAN, OVERLAPPED, MIXED], SLIGHT)
+    label = np.select([use == OVERLAPPED, use == MIXED], [time.argmax(axis=1) if n else 0, len(labels) - 1], -1)
+    marks = Signatures(code, np.unique(code, return_index=True)[1], np.zeros(n, np.int64), np.zeros(len(texts), bool))
+    samples = Samples(
+        marks=marks,
+        labels=labels,
+        own_label=np.full(len(texts), -1),
+        row=np.arange(n),
+        signature=code,
+        comm=np.ones(n, bool),
+        use=use,
+        label=label,
+        duration=found.transfer_ns,
+        shared=np.where(use == MIXED, np.minimum(together, found.transfer_ns), most),
+        step=found.step,
+        part=np.zeros(n, np.int64),
+        place=np.zeros(n, np.int64),
+        phase=np.full(n, None, object),
+        after_wait=np.zeros(n, bool),
+        first_step_included=included,
+    )
+    return samples, texts
+
+
+def collective_slowdown(collectives: pd.DataFrame, rows: pd.DataFrame, tick_ns: float, counts: Counts) -> pd.DataFrame:
+    """Rows of `slowdown` about collectives, without the judgement over all rows; `rank` is the lowest that recorded it."""
+    found = transfers(collectives, rows)
+    if not len(found.row):
+        return pd.DataFrame()
+    samples, texts = transfer_samples(found)
+    measured, _ = measured_rows(samples, Context(tick_ns, counts, np.zeros(len(texts), np.int64)))
+    codes = measured["signature"].to_numpy()
+    first = found.row[samples.marks.first[codes]]
+    return measured.assign(
+        rank=collectives["rank"].to_numpy()[first],
+        kernel=rows["kernel"].to_numpy()[first],
+        signature=texts[codes],
+        op=collectives["collective"].astype(object).to_numpy()[first],
+        input_dims=rows["input_dims"].to_numpy()[first],
+        co_runner=np.array(samples.labels, object)[measured["label"].to_numpy()],
+        slowdown=1 / measured["rate"],
+        slowdown_low=1 / measured["rate_high"],
+        slowdown_high=1 / measured["rate_low"],
+        q_value=np.nan,
+        interference=False,
+    )
