@@ -13,7 +13,7 @@ import numpy.typing as npt
 from c3prof.analysis import intervals
 from c3prof.analysis.cpu_lanes import work
 from c3prof.analysis.intervals import Spans
-from c3prof.analysis.overlap import busy_sets
+from c3prof.analysis.busy import busy
 from c3prof.analysis.settings import Settings
 from c3prof.analysis.steps import lanes
 from c3prof.table import Column, Schema, Table
@@ -59,7 +59,7 @@ def _places(trace: Trace, settings: Settings) -> list[tuple[str, Spans, int]]:
     places = []
     found = list(lanes(trace, work(trace), settings))
     if found:
-        hidden = [busy_sets(lane)["hidden_ns"] for lane in found]
+        hidden = [intervals.intersection(now.p, now.q) for now in (busy(lane.rows) for lane in found)]
         inside = intervals.union(np.concatenate([s.starts for s in hidden]), np.concatenate([s.ends for s in hidden]))
         asked = intervals.union(np.concatenate([lane.asked.starts for lane in found]), np.concatenate([lane.asked.ends for lane in found]))
         inside = intervals.intersection(inside, asked)

@@ -309,6 +309,7 @@ class Trace:
     windows: pd.DataFrame = field(default_factory=WINDOWS.frame)
     recorded_steps: pd.DataFrame = field(default_factory=RECORDED_STEPS.frame)
     recorded_collectives: pd.DataFrame = field(default_factory=RECORDED_COLLECTIVES.frame)
+    nccl_choices: pd.DataFrame = field(default_factory=NCCL_CHOICES.frame)
     devices: Mapping[tuple[int, int], Mapping[str, Any]] = field(default_factory=dict)
     warnings: Sequence[DataWarning] = ()
     coverage: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
