@@ -1,8 +1,8 @@
 """profile() where training frameworks expect a callback. Each is importable without its framework.
 
-    Hugging Face:  Trainer(..., callbacks=[c3prof.collectors.adapters.hugging_face("runs/a")])
-    Lightning:     Trainer(..., callbacks=[c3prof.collectors.adapters.lightning("runs/a")])
-    torchtitan:    trace_post_processor(trace_folder) after its own profiler wrote a trace: where to look, what to run
+Hugging Face:  Trainer(..., callbacks=[c3prof.collectors.adapters.hugging_face("runs/a")])
+Lightning:     Trainer(..., callbacks=[c3prof.collectors.adapters.lightning("runs/a")])
+torchtitan:    trace_post_processor(trace_folder) after its own profiler wrote a trace: where to look, what to run
 """
 
 import logging

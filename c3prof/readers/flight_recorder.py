@@ -90,11 +90,26 @@ def _elements(sizes: Any) -> int:
 
 
 def _warnings(rows: list[dict[str, Any]], entries: int, name: str) -> list[DataWarning]:
-    warnings = [DataWarning("flight-recorder", "starts are the times of the calls on the host; durations are the backend's", path=name, bears_on_numbers=False)]
+    warnings = [
+        DataWarning(
+            "flight-recorder",
+            "starts are the times of the calls on the host; durations are the backend's",
+            path=name,
+            bears_on_numbers=False,
+        )
+    ]
     if entries > len(rows):
-        warnings.append(DataWarning("bad-entry", f"{entries - len(rows)} of {entries} entries lack a time or a name and are left out", entries - len(rows), name))
+        warnings.append(
+            DataWarning(
+                "bad-entry", f"{entries - len(rows)} of {entries} entries lack a time or a name and are left out", entries - len(rows), name
+            )
+        )
     unknown = sum(row["end_ns"] == NONE for row in rows)
     if unknown:
         cure = "set TORCH_NCCL_ENABLE_TIMING=1; gloo records none"
-        warnings.append(DataWarning("no-duration", f"{unknown} of {len(rows)} operations have no duration and are not in collectives ({cure})", unknown, name))
+        warnings.append(
+            DataWarning(
+                "no-duration", f"{unknown} of {len(rows)} operations have no duration and are not in collectives ({cure})", unknown, name
+            )
+        )
     return warnings

@@ -34,7 +34,9 @@ def nccl_inspector(content: bytes, name: str) -> Trace:
     if not rows:
         raise UnreadableInput(f"{name}: no operation (coll_perf) in {bad} lines; expected NCCL Inspector's JSON lines")
     header, metadata = last.get("header", {}), last.get("metadata", {})
-    warnings = [DataWarning("nccl-inspector", "operations end at the time of their dump; durations are NCCL's", path=name, bears_on_numbers=False)]
+    warnings = [
+        DataWarning("nccl-inspector", "operations end at the time of their dump; durations are NCCL's", path=name, bears_on_numbers=False)
+    ]
     if bad:
         warnings.append(DataWarning("bad-line", f"{bad} of {bad + len(rows)} lines cannot be read and are left out", bad, name))
     source = Source(name, int(header.get("rank", NONE)), "file", max(row["group_size"] for row in rows), "nccl", metadata.get("hostname"))

@@ -51,7 +51,9 @@ def _named(text: str, names: tuple[str, ...]) -> str:
     return names[int(text)] if text.isdigit() and int(text) < len(names) else text.upper()
 
 
-def _trace(name: str, ranks: dict[str, tuple[int, int]], channels: dict[str, int], choices: Counter[tuple[str, str, int, str, str, int]]) -> Trace:
+def _trace(
+    name: str, ranks: dict[str, tuple[int, int]], channels: dict[str, int], choices: Counter[tuple[str, str, int, str, str, int]]
+) -> Trace:
     processes = sorted({*ranks, *channels, *(choice[0] for choice in choices)}, key=lambda p: ranks.get(p, (1 << 30, 0)))
     number = {process: ranks[process][0] if process in ranks else -1 - at for at, process in enumerate(processes)}
     rows: list[dict[str, Any]] = []
@@ -66,7 +68,9 @@ def _trace(name: str, ranks: dict[str, tuple[int, int]], channels: dict[str, int
         for p in processes
     ]
     order = sorted(range(len(rank_rows)), key=lambda at: rank_rows[at]["rank"])
-    frame = NCCL_CHOICES.frame({column: [row[column] for row in sorted(rows, key=lambda row: row["rank"])] for column in NCCL_CHOICES.names})
+    frame = NCCL_CHOICES.frame(
+        {column: [row[column] for row in sorted(rows, key=lambda row: row["rank"])] for column in NCCL_CHOICES.names}
+    )
     return Trace(
         nccl_choices=frame,
         ranks=RANKS.frame({column: [rank_rows[at][column] for at in order] for column in rank_rows[0]}),

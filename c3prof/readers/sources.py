@@ -81,7 +81,8 @@ def _by_rank(sources: list[Source]) -> list[Source]:
         named = None if _is_folder(source.path) else _DISTRIBUTED_RANK.search(_head(source, _DISTRIBUTED_RANK))
         groups.setdefault(int(named[1]) if named else source, []).append(source)
     return [
-        same[0] if len(same) == 1 else Source(same[0].path, same[0].name, sum(s.size for s in same), tuple(same)) for same in groups.values()
+        same[0] if len(same) == 1 else Source(same[0].path, same[0].name, sum(s.size for s in same), tuple(same))
+        for same in groups.values()
     ]
 
 

@@ -95,7 +95,15 @@ def test_a_collective_and_its_step_on_the_wall_clock(events: DeviceEvents, devic
     events.step(1, None)
     first, second = written(events)
     ms = 1_000_000
-    assert first == {"step": 0, "group": "0", "seq": 7, "ready_ns": START_NS + 2 * ms, "reached_ns": START_NS + 5 * ms, "end_ns": START_NS + 6 * ms, "gpu_ns": 4 * ms}
+    assert first == {
+        "step": 0,
+        "group": "0",
+        "seq": 7,
+        "ready_ns": START_NS + 2 * ms,
+        "reached_ns": START_NS + 5 * ms,
+        "end_ns": START_NS + 6 * ms,
+        "gpu_ns": 4 * ms,
+    }
     assert second == {"step": 0, "ready_ns": START_NS, "end_ns": START_NS + 10 * ms, "gpu_ns": 10 * ms}
 
 

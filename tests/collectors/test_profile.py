@@ -18,7 +18,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def _python(code: str, **variables: str) -> str:
-    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env={**os.environ, **variables}, capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env={**os.environ, **variables}, capture_output=True, text=True, check=True
+    )
     return run.stdout.strip()
 
 
@@ -78,7 +80,10 @@ def test_a_trigger_opens_one_window_at_the_same_step(tmp_path: Path, options: di
         assert windows[1]
         return
     assert run_ranks(jobs.waits_for_a_trigger, 2, str(tmp_path), options) == [0, 0]
-    spans = [[(file["path"], file["first_step"], file["last_step"]) for file in manifest(tmp_path, rank)["files"] if file["kind"] == "kineto"] for rank in (0, 1)]
+    spans = [
+        [(file["path"], file["first_step"], file["last_step"]) for file in manifest(tmp_path, rank)["files"] if file["kind"] == "kineto"]
+        for rank in (0, 1)
+    ]
     assert spans[0] == spans[1]
     ((name, first, last),) = spans[0]
     assert name == "trace-w1000.json.gz"
@@ -108,7 +113,15 @@ def _launched(tmp_path: Path, *arguments: str, before: tuple[str, ...] = ()) -> 
     torchrun = [sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command = [sys.executable, "-m", "c3prof.cli", "run", "--dir", str(tmp_path / "run"), "--kineto", "off", "--", *torchrun, *before]
     script = str(ROOT / "tests/collectors/script.py")
-    return subprocess.run([*command, script, *arguments], cwd=ROOT, env={**os.environ, "STORE": str(tmp_path / "store")}, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(
+        [*command, script, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "STORE": str(tmp_path / "store")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
 
 
 def test_a_program_is_recorded_without_a_change_to_it_and_through_a_restart(tmp_path: Path) -> None:

@@ -52,7 +52,9 @@ def _dump(folder: Path, rank: int, entries: list[dict[str, object]]) -> None:
 
 def test_two_ranks_of_the_flight_recorder_become_collectives_with_durations(tmp_path: Path) -> None:
     for rank in (0, 1):
-        _dump(tmp_path, rank, [_entry(1, 10 + rank, 2.5), _entry(2, 20 + rank, 1.25, "nccl:_reduce_scatter_base", output_sizes=[[128, 4096]])])
+        _dump(
+            tmp_path, rank, [_entry(1, 10 + rank, 2.5), _entry(2, 20 + rank, 1.25, "nccl:_reduce_scatter_base", output_sizes=[[128, 4096]])]
+        )
     run = load(tmp_path)
     assert run.rank_numbers == [0, 1]
     table = analyze(run, Settings(only=("collectives",)))["collectives"].frame
@@ -93,8 +95,19 @@ def test_inspector_lines(tmp_path: Path) -> None:
         return json.dumps(
             {
                 "header": {"id": "0x7f8c496ae9f661", "rank": 2, "n_ranks": 8, "nnodes": 1},
-                "metadata": {"inspector_output_format_version": "v4.0", "dump_timestamp_us": 1_790_000_000_000_000 + seq * 1000, "hostname": "node7", "pid": 1},
-                "coll_perf": {"coll": "ReduceScatter", "coll_sn": seq, "coll_msg_size_bytes": 1 << 20, "coll_exec_time_us": us, "coll_algobw_gbs": 1.0},
+                "metadata": {
+                    "inspector_output_format_version": "v4.0",
+                    "dump_timestamp_us": 1_790_000_000_000_000 + seq * 1000,
+                    "hostname": "node7",
+                    "pid": 1,
+                },
+                "coll_perf": {
+                    "coll": "ReduceScatter",
+                    "coll_sn": seq,
+                    "coll_msg_size_bytes": 1 << 20,
+                    "coll_exec_time_us": us,
+                    "coll_algobw_gbs": 1.0,
+                },
             }
         )
 

@@ -135,7 +135,9 @@ def two_groups(rank: int, world: int) -> Step:
     mine = pairs[rank // 2]
 
     def step() -> None:
-        works = [dist.all_reduce(torch.ones(1000 * (1 + number)), async_op=True, group=group) for number, group in enumerate([None, mine] * 3)]
+        works = [
+            dist.all_reduce(torch.ones(1000 * (1 + number)), async_op=True, group=group) for number, group in enumerate([None, mine] * 3)
+        ]
         for work in works:
             work.wait()
         ring = [

@@ -51,7 +51,9 @@ def test_spans_and_records_agree_on_time(trace: Traces, program: str) -> None:
 @pytest.mark.parametrize("program", ["ddp", "fsdp2", "tensor_parallel", "every_collective"])
 def test_the_same_sequence_on_every_rank(trace: Traces, program: str) -> None:
     run = trace(program)
-    first, second = ([*zip(r["group"], r["seq"], r["collective"], r["size_bytes"], strict=True)] for r in (records(run, rank=0), records(run, rank=1)))
+    first, second = (
+        [*zip(r["group"], r["seq"], r["collective"], r["size_bytes"], strict=True)] for r in (records(run, rank=0), records(run, rank=1))
+    )
     assert first == second
     assert [seq for _, seq, _, _ in first] == list(range(len(first)))
 
