@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from c3prof import __version__
-from c3prof.commands import analyze, demo, doctor, hta, ranks, run, schema, scrub, slowdown
+from c3prof.commands import analyze, dashboard, demo, doctor, export, hta, ranks, report, run, schema, scrub, slowdown
 from c3prof.errors import C3profError, WrongSettings
 
 app = typer.Typer(
@@ -22,17 +22,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (
+_COMMANDS = (
     analyze.analyze,
     ranks.ranks,
     slowdown.slowdown,
+    dashboard.dashboard,
+    report.report,
+    export.export,
     run.run,
     demo.demo,
     doctor.doctor,
     scrub.scrub,
     schema.schema,
     hta.hta,
-):
+)
+for command in _COMMANDS:
     app.command()(command)
 
 

@@ -83,7 +83,7 @@ class EventDecoding:
 
     def __init__(self) -> None:
         self.strings = Strings()
-        self.counts: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter(events=0, python_function=0)
         self._typed, self._exact = Typed(self.strings), Exact(self.strings)
 
     def columns(self, piece: bytes) -> tuple[dict[str, Columns], list[int]]:

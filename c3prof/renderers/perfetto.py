@@ -58,6 +58,17 @@ def perfetto_bytes(trace: Trace, report: Report | None, *, window: tuple[int, in
     return buffer.getvalue()
 
 
+def chosen_ranks(text: str, known: Sequence[int]) -> list[int]:
+    """The known ranks that 0-3,8 names; all for an empty text. ValueError when it cannot be read."""
+    if not text.strip():
+        return list(known)
+    wanted: list[int] = []
+    for part in text.split(","):
+        low, dash, high = part.strip().partition("-") if not part.strip().startswith("-") else (part.strip(), "", "")
+        wanted += [rank for rank in known if int(low) <= rank <= int(high if dash else low)]
+    return wanted
+
+
 def first_ns(trace: Trace) -> int:
     """The earliest start of anything in the trace; 0 when it is empty."""
     frames = (trace.activities, trace.launches, trace.ops, trace.annotations, trace.collectives, trace.steps)
@@ -164,7 +175,7 @@ def _counters(trace: Trace, rank: int, window: tuple[int, int] | None, begin: in
     for device, rows in trace.activities.groupby("device"):
         edges, hidden, exposed = overlap_edges(rows)
         total = np.concatenate([[0], np.cumsum(np.where(exposed[:-1], np.diff(edges), 0))]) if len(edges) else edges
-        pid = _pid(rank, int(device))  # type: ignore[call-overload] # a device is a number
+        pid = _pid(rank, int(device))
         for at, hides, shows, so_far in zip(edges.tolist(), hidden.tolist(), exposed.tolist(), total.tolist(), strict=True):
             if window is None or window[0] <= at < window[1]:
                 ts = (at - begin) / NS_PER_US
@@ -180,7 +191,8 @@ def overlap_edges(activities: pd.DataFrame) -> tuple[npt.NDArray[np.int64], npt.
     edges = np.unique(np.concatenate([*compute, *comm]))
     in_comm, in_compute = (np.searchsorted(s.starts, edges, "right") > np.searchsorted(s.ends, edges, "right") for s in (comm, compute))
     hidden, exposed = in_comm & in_compute, in_comm & ~in_compute
-    changes = np.flatnonzero(np.concatenate([[True], (hidden[1:] != hidden[:-1]) | (exposed[1:] != exposed[:-1])])) if len(edges) else []
+    differs = (hidden[1:] != hidden[:-1]) | (exposed[1:] != exposed[:-1])
+    changes = np.flatnonzero(np.concatenate([np.ones(min(len(edges), 1), np.bool_), differs]))
     return edges[changes], hidden[changes], exposed[changes]
 
 

@@ -45,12 +45,25 @@ class View:
     sort: str = ""
     bar: str = ""
     accounting: bool = False
+    intervals: bool = True
     limit: int = 0
 
 
 _OVERLAP = ("span_ns", "compute_ns", "exposed_ns", "idle_ns", "hidden_ratio")
 _SUBSET = ("collectives", "comm_ns", "exposed_ns", "hidden_ratio")
 _COMBINATION = ("collective", "group", "cause", "op")
+_SCORE = (
+    "rank",
+    "device",
+    "baseline_share",
+    "ideal_speedup",
+    "real_speedup",
+    "realized_by_time",
+    "realized_by_time_low",
+    "realized_by_time_high",
+    "scenario",
+)
+_FACTOR = ("slowdown", "slowdown_low", "slowdown_high", "lost_ns", "interference")
 VIEWS: tuple[View, ...] = (
     View("overlap", "Where the time goes", ("rank", "device", *_OVERLAP), accounting=True, limit=16),
     View(
@@ -71,14 +84,14 @@ VIEWS: tuple[View, ...] = (
         "Ranks that others wait for",
         ("rank", "n_last", "n_collectives", "caused_wait_ns", "cause", "p_value"),
         sort="caused_wait_ns",
-        bar="caused_wait_ns",
         limit=5,
     ),
     View(
         "c3",
         "What overlap delivers of the ideal speed-up",
-        ("rank", "device", "ideal_speedup", "real_speedup", "realized_by_time", "scenario", "reading"),
+        ("rank", "device", "ideal_speedup", "real_speedup", "realized_by_time", "scenario", "wait_ns"),
         known="real_speedup",
+        intervals=False,
         limit=4,
     ),
     View(
@@ -124,6 +137,30 @@ BY: dict[str, View] = {
     "collective": View("overlap_by_collective", "By kind of collective", ("rank", "device", "collective", *_SUBSET), bar="exposed_ns"),
 }
 """What `--by` adds to the page."""
+PAGES: dict[str, tuple[View, ...]] = {
+    "slowdown": (
+        View(
+            "slowdown",
+            "Kernels beside a co-runner; intervals are 95 % each, unadjusted",
+            ("signature", "co_runner", *_FACTOR[:4], "kernel", "n_clean", "n_overlapped", "note"),
+        ),
+        View("interference", "By class of kernel and co-runner", ("rank", "kernel_class", "co_runner", *_FACTOR, "n_signatures"), limit=12),
+        View(
+            "footprint",
+            "What communication kernels take",
+            ("kernel", "co_runner", "workgroups", "sms", "waves", "waves_beside", "likely_cause"),
+            limit=8,
+        ),
+        View("c3", "What overlap delivers of the ideal speed-up", _SCORE, limit=4),
+        View(
+            "sample_counts",
+            "What the numbers rest on",
+            ("rank", "device", "clean_baseline_share", "n_clean", "n_overlapped", "n_mixed", "n_slight"),
+            limit=8,
+        ),
+    ),
+}
+"""Pages of other commands, by the setting `page`; the first table keeps `top` rows."""
 
 
 def write(
@@ -183,9 +220,14 @@ def _columns(file: IO[str]) -> int:
 
 def _views(report: Report, by: str, top: int) -> list[View]:
     """The sections of this page: VIEWS and what --by adds; all in full with --only, or when the page knows none of the tables."""
+    if sections := PAGES.get(report.settings.get("page", "")):
+        return [view for view in (replace(sections[0], limit=top), *sections[1:]) if view.table in report]
     known = {view.table: view for view in (*VIEWS, *BY.values())}
     if report.settings.get("only") or not known.keys() & set(report):
-        wanted = [replace(known.get(name, View(name, "")), columns=(), where=None, known="", fold=(), limit=top) for name in report]
+        wanted = [
+            replace(known.get(name, View(name, "")), columns=(), where=None, known="", fold=(), intervals=True, limit=top)
+            for name in report
+        ]
         return [replace(view, title=view.title or report[view.table].schema.title) for view in wanted]
     added = [replace(BY[by], limit=top)] if by in BY else []
     views = [VIEWS[0], *added, *VIEWS[1:]]
@@ -210,11 +252,29 @@ def _section(table: Table, view: View, width: int) -> list[RenderableType]:
     if not shown:
         return [title, Text("  no rows", style="dim")]
     total = sum(row[view.bar] or 0 for row in cells) if view.bar in table.schema.names else 0
-    made = grid(
-        table.schema, shown, columns=view.columns, first=view.sort, bar=view.bar, total=total, accounting=view.accounting, width=width - 2
-    )
+    options: dict[str, Any] = {
+        "columns": view.columns,
+        "first": view.sort,
+        "bar": view.bar,
+        "accounting": view.accounting,
+        "intervals": view.intervals,
+    }
+    made = grid(table.schema, shown, total=total, width=width - 2, **options)
     key = [Padding(legend(), (0, 0, 0, 2), expand=False)] if view.accounting else []
-    return [title, *key, Padding(made.grid, (0, 0, 0, 2), expand=False), *_rest(table, len(cells) - len(shown), made.left_out)]
+    return [
+        title,
+        *key,
+        *_reading(shown),
+        Padding(made.grid, (0, 0, 0, 2), expand=False),
+        *_rest(table, len(cells) - len(shown), made.left_out),
+    ]
+
+
+def _reading(shown: Sequence[Mapping[str, Any]]) -> list[RenderableType]:
+    """What the first row says in a sentence; the others are much like it."""
+    row = next((row for row in shown if row.get("reading")), None)
+    whose = f"Rank {row['rank']}: " if row and len(shown) > 1 else ""
+    return [Padding(Text(f"{whose}{row['reading']}"), (0, 0, 0, 2))] if row else []
 
 
 def _chosen(cells: list[dict[str, Any]], view: View) -> list[dict[str, Any]]:
