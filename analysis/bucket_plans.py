@@ -140,7 +140,7 @@ def _replayed(ready: Floats, size: Floats, n_steps: int, measured: float, line: 
     plans["merged"] = earliest_plan(ready, size, *model)
     tails = {name: plan.end - float(ready.max()) for name, plan in plans.items()}
     note = "messages one after another on one stream; no slowdown of the compute that runs beside them"
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for name in ("recorded", "merged", "single"):
         shown = "+".join(map(str, plans[name].sizes)) if n <= 64 else f"{len(plans[name].sizes)} messages"
         rows.append(

@@ -98,7 +98,7 @@ def aligned(trace: Trace, clocks: Table) -> Trace:
 
 _TIMES = ("start_ns", "end_ns", "at_ns", "launch_end_ns", "wait_start_ns")
 _MAY_LACK = ("launch_end_ns", "wait_start_ns")
-_TIMED = ("activities", "launches", "ops", "annotations", "device_annotations", "collectives", "steps", "counters")
+_TIMED = ("activities", "launches", "ops", "annotations", "device_annotations", "collectives", "steps", "counters", "windows")
 
 
 def middle(trace: Trace) -> int:

@@ -87,7 +87,7 @@ def _dimensions(
     world = int(run.trace.ranks["world_size"].max()) if len(run.trace.ranks) else -1
     kinds = pd.DataFrame({"code": run.groups.code, "kind": run.trace.collectives["collective"].to_numpy(dtype=object)}).drop_duplicates()
     used = {int(code): set(part) for code, part in kinds.groupby("code")["kind"]}
-    found = []
+    found: list[tuple[str | None, str | None]] = []
     for i, (name, size) in enumerate(zip(table["name"], table["size"].tolist(), strict=True)):
         texts = {"description": descriptions[i], "name": name}
         texts = {evidence: text for evidence, text in texts.items() if isinstance(text, str)}

@@ -52,6 +52,7 @@ _TICKS = 10
 _COARSEST_TICK_NS = 1000
 _WIDE = 0.3
 _DISAGREEMENT = 0.1
+_MANY = 0.15  # of the samples: more are no outliers but another kind of work
 
 
 @dataclass(frozen=True)
@@ -110,8 +111,10 @@ def _frame(evidence: str, samples: Samples, rows: Rows, context: Context) -> tup
     reasons = {
         "several co-runners at once": several,
         f"too few samples ({MINIMUM} clean and {MINIMUM} overlapped needed)": ~several & too_few,
+        "seen in one step only": ~several & ~too_few & (found.n_steps < 2),
         "below the timer's resolution": ~too_few & too_short,
         "mixed clean sample": ~too_few & twofold,
+        "mixed overlapped sample": ~several & ~too_few & (found.outliers >= 2) & (found.outliers > _MANY * sides.over.sizes),
         "rate not identifiable": ~too_few & ~several & ((found.rate <= 0) | (lower <= 0)),
     }
     number = ~np.logical_or.reduce(list(reasons.values()))

@@ -217,10 +217,11 @@ def _causes(run: Joined, seen: _Measured) -> npt.NDArray[np.object_]:
     on_cpu = frame["device"].to_numpy() < 0
     just_launched = (launch_end >= 0) & (start - launch_end <= LAUNCH_LATENCY_NS)
     queued = start - previous_end <= LAUNCH_LATENCY_NS
-    cause = np.where(launch_end >= 0, "compute-late", "").astype(object)
+    cause = np.full(len(frame), "", dtype=object)
+    cause[launch_end >= 0] = "compute-late"
     cause[queued & ~(just_launched & ~on_cpu)] = "comm-late"
     cause[just_launched & ~on_cpu] = "launch-late"
-    return np.asarray(cause[seen.rows])
+    return cause[seen.rows]
 
 
 def _by_step(seen: _Measured, mine: Mask) -> pd.DataFrame | None:

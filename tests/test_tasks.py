@@ -2,16 +2,15 @@
 
 import os
 import signal
-import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from c3prof import tasks
 from c3prof.analysis import combine
 from c3prof.analysis.settings import Settings
 from c3prof.errors import C3profError, UnreadableInput, WrongSettings
@@ -67,15 +66,15 @@ def test_local_processes_give_every_result() -> None:
 def test_memory_cap_lets_one_run_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     beside: list[int] = []
 
-    class Watched(tasks.ProcessPoolExecutor):
-        def submit(self, *args: Any, **kwargs: Any) -> Any:
-            future = super().submit(*args, **kwargs)
-            beside.append(sum(not f.done() for f in submitted))
-            submitted.append(future)
-            return future
-
     submitted: list[Any] = []
-    monkeypatch.setattr(tasks, "ProcessPoolExecutor", Watched)
+    submit = ProcessPoolExecutor.submit
+
+    def watched(pool: ProcessPoolExecutor, *args: Any) -> Any:
+        beside.append(sum(not future.done() for future in submitted))
+        submitted.append(submit(pool, *args))
+        return submitted[-1]
+
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", watched)
     assert running(doubled, list(range(4)), Place(workers=2, memory_bytes=150), need=100) == [0, 2, 4, 6]
     assert beside == [0, 0, 0, 0]
 

@@ -32,7 +32,15 @@ def analyze(
     show_config: options.ShowConfig = False,
 ) -> None:
     """Where the step goes: compute, hidden and exposed communication, copies, idle."""
-    flags = {"format": format_, "by": by, "steps": steps, "rules": rules, "only": only or None, "top": top, "baseline": baseline}
+    flags: dict[str, Any] = {
+        "format": format_,
+        "by": by,
+        "steps": steps,
+        "rules": rules,
+        "only": only or None,
+        "top": top,
+        "baseline": baseline,
+    }
     flags |= {"workers": workers, "memory_gb": memory, "scheduler": scheduler, "cluster": cluster, "groups": groups}
     flags |= {"strict": strict, "quiet": quiet, "cache": False if no_cache else None}
     asked = config(flags)

@@ -51,11 +51,11 @@ def _write(report: Report, asked: Config, file: IO[str], views: Sequence[Any]) -
     if asked["format"] == "json":
         from c3prof.renderers import json
 
-        file.write(json.text(report))
+        file.writelines(part.decode() for part in json.parts(report))
     elif asked["format"] == "html":
         from c3prof.renderers import html
 
-        file.write(html.html_report(report))
+        file.write(html.text(report))
     else:
         from c3prof.renderers import terminal
 

@@ -1,6 +1,7 @@
 """c3prof ranks: who is late, who waits, and how fast the wires are."""
 
 from dataclasses import replace
+from typing import Any
 
 import typer
 
@@ -30,7 +31,15 @@ def ranks(
     """All ranks together: stragglers, waiting, bandwidth, clocks."""
     from c3prof.renderers.rank_views import RANK_TABLES, RANK_VIEWS
 
-    flags = {"format": format_, "steps": steps, "rules": rules, "groups": groups, "top": top, "strict": strict, "quiet": quiet}
+    flags: dict[str, Any] = {
+        "format": format_,
+        "steps": steps,
+        "rules": rules,
+        "groups": groups,
+        "top": top,
+        "strict": strict,
+        "quiet": quiet,
+    }
     flags |= {"workers": workers, "memory_gb": memory, "scheduler": scheduler, "cluster": cluster, "cache": False if no_cache else None}
     asked = config(flags)
     asked = replace(asked, settings={**asked.settings, "only": Setting(RANK_TABLES, "c3prof ranks")})

@@ -52,7 +52,17 @@ class View:
 _OVERLAP = ("span_ns", "compute_ns", "exposed_ns", "idle_ns", "hidden_ratio")
 _SUBSET = ("collectives", "comm_ns", "exposed_ns", "hidden_ratio")
 _COMBINATION = ("collective", "group", "cause", "op")
-_SCORE = ("rank", "device", "baseline_share", "ideal_speedup", "real_speedup", "realized_by_time", "realized_by_time_low", "realized_by_time_high", "scenario")
+_SCORE = (
+    "rank",
+    "device",
+    "baseline_share",
+    "ideal_speedup",
+    "real_speedup",
+    "realized_by_time",
+    "realized_by_time_low",
+    "realized_by_time_high",
+    "scenario",
+)
 _FACTOR = ("slowdown", "slowdown_low", "slowdown_high", "lost_ns", "interference")
 VIEWS: tuple[View, ...] = (
     View("overlap", "Where the time goes", ("rank", "device", *_OVERLAP), accounting=True, limit=16),
@@ -79,7 +89,7 @@ VIEWS: tuple[View, ...] = (
     View(
         "c3",
         "What overlap delivers of the ideal speed-up",
-        ("rank", "ideal_speedup", "real_speedup", "realized_by_time", "reading"),
+        ("rank", "device", "ideal_speedup", "real_speedup", "realized_by_time", "scenario", "wait_ns"),
         known="real_speedup",
         intervals=False,
         limit=4,
@@ -129,11 +139,25 @@ BY: dict[str, View] = {
 """What `--by` adds to the page."""
 PAGES: dict[str, tuple[View, ...]] = {
     "slowdown": (
-        View("slowdown", "Kernels beside a co-runner; intervals are 95 % each, unadjusted", ("signature", "co_runner", *_FACTOR[:4], "kernel", "n_clean", "n_overlapped", "note")),
+        View(
+            "slowdown",
+            "Kernels beside a co-runner; intervals are 95 % each, unadjusted",
+            ("signature", "co_runner", *_FACTOR[:4], "kernel", "n_clean", "n_overlapped", "note"),
+        ),
         View("interference", "By class of kernel and co-runner", ("rank", "kernel_class", "co_runner", *_FACTOR, "n_signatures"), limit=12),
-        View("footprint", "What communication kernels take", ("kernel", "co_runner", "workgroups", "sms", "waves", "waves_beside", "likely_cause"), limit=8),
+        View(
+            "footprint",
+            "What communication kernels take",
+            ("kernel", "co_runner", "workgroups", "sms", "waves", "waves_beside", "likely_cause"),
+            limit=8,
+        ),
         View("c3", "What overlap delivers of the ideal speed-up", _SCORE, limit=4),
-        View("sample_counts", "What the numbers rest on", ("rank", "device", "clean_baseline_share", "n_clean", "n_overlapped", "n_mixed", "n_slight"), limit=8),
+        View(
+            "sample_counts",
+            "What the numbers rest on",
+            ("rank", "device", "clean_baseline_share", "n_clean", "n_overlapped", "n_mixed", "n_slight"),
+            limit=8,
+        ),
     ),
 }
 """Pages of other commands, by the setting `page`; the first table keeps `top` rows."""
@@ -228,11 +252,29 @@ def _section(table: Table, view: View, width: int) -> list[RenderableType]:
     if not shown:
         return [title, Text("  no rows", style="dim")]
     total = sum(row[view.bar] or 0 for row in cells) if view.bar in table.schema.names else 0
-    options = {"columns": view.columns, "first": view.sort, "bar": view.bar, "accounting": view.accounting, "intervals": view.intervals}
+    options: dict[str, Any] = {
+        "columns": view.columns,
+        "first": view.sort,
+        "bar": view.bar,
+        "accounting": view.accounting,
+        "intervals": view.intervals,
+    }
     made = grid(table.schema, shown, total=total, width=width - 2, **options)
     key = [Padding(legend(), (0, 0, 0, 2), expand=False)] if view.accounting else []
-    said = [Padding(Text(row["reading"]), (0, 0, 0, 2)) for row in shown if row.get("reading")]
-    return [title, *key, *said, Padding(made.grid, (0, 0, 0, 2), expand=False), *_rest(table, len(cells) - len(shown), made.left_out)]
+    return [
+        title,
+        *key,
+        *_reading(shown),
+        Padding(made.grid, (0, 0, 0, 2), expand=False),
+        *_rest(table, len(cells) - len(shown), made.left_out),
+    ]
+
+
+def _reading(shown: Sequence[Mapping[str, Any]]) -> list[RenderableType]:
+    """What the first row says in a sentence; the others are much like it."""
+    row = next((row for row in shown if row.get("reading")), None)
+    whose = f"Rank {row['rank']}: " if row and len(shown) > 1 else ""
+    return [Padding(Text(f"{whose}{row['reading']}"), (0, 0, 0, 2))] if row else []
 
 
 def _chosen(cells: list[dict[str, Any]], view: View) -> list[dict[str, Any]]:

@@ -1,15 +1,18 @@
 """Fuzzing of the scan: native and Python must agree on any bytes, and neither may raise.
 
-    python tests/readers/fuzz_scan.py --files 100000 [--seed 1]      mutated files, no tool needed
-    python tests/readers/fuzz_scan.py --atheris -max_total_time=60   guided by coverage (needs atheris)
+    python tests/readers/fuzz_scan.py [--files 100000] [--seed 1]     mutated files
+    python tests/readers/fuzz_scan.py --atheris [-max_total_time=60]  guided by coverage (needs atheris)
+    … --sanitize   with a scanner built here under AddressSanitizer and UndefinedBehaviorSanitizer (gcc, Linux)
 
-Each input that fails is written to tests/readers/regressions/. With a scanner built under AddressSanitizer and
-UndefinedBehaviorSanitizer (`make fuzz`) the same runs check its memory.
+An input that fails is made small and written to tests/readers/regressions/, which the test suite reads.
 """
 
 import hashlib
+import importlib.util
 import json
+import os
 import random
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -17,10 +20,28 @@ from pathlib import Path
 
 import numpy as np
 
-from c3prof.readers._document import Document, Events
-from c3prof.readers._native import NativeEvents
-from c3prof.readers._pieces import PythonEvents
-from c3prof.readers.scan import Scan, scan_of
+ROOT = Path(__file__).resolve().parents[2]
+_SANITIZED = "C3PROF_FUZZ_SCANNER"
+
+
+def _load_sanitized() -> None:
+    """Puts the scanner that `--sanitize` built in the place of the installed one."""
+    if path := os.environ.get(_SANITIZED):
+        spec = importlib.util.spec_from_file_location("c3prof.readers._scan", path)
+        assert spec
+        assert spec.loader
+        sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    _load_sanitized()
+
+from c3prof.readers._document import Document, Events  # noqa: E402 - after the choice of scanner
+from c3prof.readers._native import NativeEvents  # noqa: E402
+from c3prof.readers._pieces import PythonEvents  # noqa: E402
+from c3prof.readers.scan import Scan, scan_of  # noqa: E402
 
 REGRESSIONS = Path(__file__).parent / "regressions"
 TABLES = ("events", "ops", "device", "comm", "meta")
@@ -31,7 +52,7 @@ SEEDS = [
         "registers per thread": 32, "est. achieved occupancy %": 37.5, "graph id": 4, "graph node id": 5}},
     {"ph": "X", "cat": "Memcpy", "name": "copy", "pid": "GPU 1", "tid": "stream 7", "ts": 1711964646000000.123, "dur": 1.0005, "args": {
         "bytes": "4096", "kind": "PtoP", "stream": "0x1f"}},
-    {"ph": "X", "cat": "cpu_op", "name": "c10d::\"a\" \\ \u00e9\U0001f600", "pid": 42, "tid": "main", "ts": "11", "dur": 2.125, "args": {
+    {"ph": "X", "cat": "cpu_op", "name": 'c10d::"a" \\ \u00e9\U0001f600', "pid": 42, "tid": "main", "ts": "11", "dur": 2.125, "args": {
         "external id": "77", "Input Dims": [[], [2, 3]], "Input type": ["float", "c10::Half"], "Input Strides": [[1]],
         "Concrete Inputs": ["", "[1, 2]"], "Module Hierarchy": "top.a", "Call stack": "a;b"}},
     {"ph": "M", "name": "process_name", "pid": 42, "tid": 0, "ts": 0, "args": {"name": "python", "labels": ""}},
@@ -51,8 +72,8 @@ PARTS = [
     b"-1", b"01", b"1.", b"9223372036854775807", b"9223372036854775808", b"18446744073709551615", b"123456789012345678901234567890123456789012",
     b"0.0005", b"0.0015", b"1711964646000000.1235", b"5200226329388.300", b"1e400", b"1E-7", b"4503599627370497.5", b'"stream 7"', b'"0xFf"',
     b'"GPU 3"', b'"7"', b'"-7"', b'"1.5"', b'"nan"', b'""', b"[]", b"{}", b"[1, 2]", b'{"a" : [ "b c" ]}', b"\\u0041", b"\\ud800", b"\\ud83d\\ude00",
-    b"\\p", b"\\n", b"\\\"", b"\x00", b"\x1f", b"\x7f", b"\xe9", b"\xc3\xa9", b"\xed\xa0\x80", b"\xf0\x9f\x98\x80", b"\xff", b"\xef\xbb\xbf",
-    b"},{", b"}, {\"ph\":", b"]}", b'"ph":', b'"traceEvents":[', b'"args":{', b'"args":null', b'"stream":', b'"ts":', b'"dur":', b'"name":', b'"cat":"kernel"',
+    b"\\p", b"\\n", b'\\"', b"\x00", b"\x1f", b"\x7f", b"\xe9", b"\xc3\xa9", b"\xed\xa0\x80", b"\xf0\x9f\x98\x80", b"\xff", b"\xef\xbb\xbf",
+    b"},{", b'}, {"ph":', b"]}", b'"ph":', b'"traceEvents":[', b'"args":{', b'"args":null', b'"stream":', b'"ts":', b'"dur":', b'"name":', b'"cat":"kernel"',
     b'"External id":', b'"correlation":', b'"Input Dims":', b'"Input dims":', b'"device":', b'"baseTimeNanoseconds":1', b"[[", b'{"x":', b'"Seq":',
 ]  # fmt: skip
 
@@ -90,7 +111,9 @@ def check(text: bytes) -> None:
 def document(random_: random.Random) -> bytes:
     """A whole file of a few events, minified or pretty."""
     events = [random_.choice(SEEDS) for _ in range(random_.randint(1, 5))]
-    content = events if random_.random() < 0.2 else {"schemaVersion": 1, "distributedInfo": {"rank": 0}, "traceEvents": events, "traceName": "t"}
+    content = (
+        events if random_.random() < 0.2 else {"schemaVersion": 1, "distributedInfo": {"rank": 0}, "traceEvents": events, "traceName": "t"}
+    )
     style = random_.choice([{"indent": 1}, {"separators": (",", ":")}, {}])
     return json.dumps(content, ensure_ascii=random_.random() < 0.5, **style).encode()  # type: ignore[arg-type]
 
@@ -145,7 +168,7 @@ def kept_failure(text: bytes, fails: Callable[[bytes], bool]) -> Path:
 def _fails(text: bytes) -> bool:
     try:
         check(text)
-    except Exception:
+    except Exception:  # noqa: BLE001 - whatever it raises is a failure
         return True
     return False
 
@@ -163,16 +186,48 @@ def run(files: int, seed: int) -> int:
 
 
 def _guided(arguments: list[str]) -> None:
-    import atheris  # noqa: PLC0415 - only for this way
+    import atheris  # type: ignore[import-untyped] # noqa: PLC0415 - only for this way
 
-    with atheris.instrument_imports(include=["c3prof.readers"]):
-        pass
-    atheris.Setup([sys.argv[0], *arguments], check)
+    for function in (Document._step, Document._member, Document._resume, Document._element, NativeEvents.consume):
+        atheris.instrument_func(function)
+    atheris.Setup([sys.argv[0], *arguments], _checked)
     atheris.Fuzz()
 
 
+def _checked(text: bytes) -> None:
+    if _fails(text):
+        raise AssertionError(f"fails: {kept_failure(text, _fails)}")
+
+
+def _sanitized(arguments: list[str]) -> int:
+    """The same command in a Python with the sanitizers' libraries and a scanner built with them."""
+    flags = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -O1 -g"
+    folder = ROOT / "build" / "sanitized"
+    build = [sys.executable, "setup.py", "-q", "build_ext", "--force", "--build-lib", str(folder), "--build-temp", str(folder / "temp")]
+    subprocess.run(build, cwd=ROOT, env={**os.environ, "CFLAGS": flags, "LDFLAGS": "-fsanitize=address,undefined"}, check=True)
+    libraries = [
+        subprocess.run(["gcc", f"-print-file-name=lib{name}.so"], check=True, capture_output=True, text=True).stdout.strip()
+        for name in ("asan", "ubsan")
+    ]
+    environment = {
+        **os.environ,
+        "LD_PRELOAD": " ".join(libraries),
+        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",  # Python itself keeps memory until it ends
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+        _SANITIZED: str(next(folder.rglob("_scan*.so"))),
+    }
+    return subprocess.run([sys.executable, __file__, *arguments], env=environment, check=False).returncode
+
+
+def main(arguments: list[str]) -> int:
+    """Exit code of the command above."""
+    if "--sanitize" in arguments:
+        return _sanitized([argument for argument in arguments if argument != "--sanitize"])
+    if "--atheris" in arguments:
+        _guided([argument for argument in arguments if argument != "--atheris"])
+    options = dict(zip(arguments[::2], arguments[1::2], strict=False))
+    return int(run(int(options.get("--files", 100_000)), int(options.get("--seed", 1))) > 0)
+
+
 if __name__ == "__main__":
-    if "--atheris" in sys.argv:
-        _guided([argument for argument in sys.argv[1:] if argument != "--atheris"])
-    options = dict(zip(sys.argv[1::2], sys.argv[2::2], strict=False))
-    sys.exit(bool(run(int(options.get("--files", 1000)), int(options.get("--seed", 1)))))
+    sys.exit(main(sys.argv[1:]))

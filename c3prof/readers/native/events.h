@@ -51,7 +51,7 @@ static void keys_init(Keys *table, const char *const *keys, int count) {
 static int key_position(const Keys *table, Token key) {
     for (uint32_t slot = key_slot(key.at, key.size); table->slots[slot]; slot = (slot + 1) % KEY_SLOTS) {
         int position = table->slots[slot] - 1;
-        if (table->sizes[position] == key.size && memcmp(table->keys[position], key.at, key.size) == 0) return position;
+        if (table->sizes[position] == key.size && same_bytes((Bytes)table->keys[position], key.at, key.size)) return position;
     }
     return -1;
 }
@@ -66,6 +66,7 @@ typedef struct {
     Table tables[TABLES];
     int64_t *phases; /* events by code of ph */
     size_t phase_room;
+    int32_t last[FIELDS]; /* code + 1 of the last text of a field; neighbours often have the same */
     int64_t events, without_phase, python_functions;
     int failed; /* out of memory */
 } Scanner;
@@ -131,6 +132,19 @@ static int32_t text_code(Scanner *scanner, Token token) {
     return code_of(scanner, unescaped(token, &scanner->scratch));
 }
 
+/* The code of a field's text. */
+static int32_t field_code(Scanner *scanner, const Token *fields, int field) {
+    Token token = fields[field];
+    int32_t last = scanner->last[field] - 1;
+    if (last >= 0 && (token.kind == STRING || token.kind == INTEGER)) {
+        const Entry *entry = &scanner->strings.entries[last];
+        if (entry->size == token.size && same_bytes(scanner->strings.arena + entry->offset, token.at, token.size)) return last;
+    }
+    int32_t code = text_code(scanner, token);
+    scanner->last[field] = code + 1;
+    return code;
+}
+
 static int32_t mark(const Scanner *scanner, int32_t code) { return code < 0 ? 0 : scanner->strings.entries[code].mark; }
 
 /* A device or stream and, when it is other text, its code; 0 when it is left to Python. */
@@ -162,10 +176,10 @@ static int cell_of(Scanner *scanner, ColumnKind kind, Token token, int as_json, 
 }
 
 /* The code of a process or thread; 7 and "7" are the same. */
-static int pid_cell(Scanner *scanner, Token token, Cell *cell) {
-    if (token.kind == DECIMAL) return 0;
-    if (token.kind == INTEGER && token.size == 2 && token.at[0] == '-' && token.at[1] == '0') token.at++, token.size--;
-    cell->whole = text_code(scanner, token);
+static int pid_cell(Scanner *scanner, const Token *fields, int field, Cell *cell) {
+    Token token = fields[field];
+    if (token.kind == DECIMAL || (token.kind == INTEGER && token.size == 2 && memcmp(token.at, "-0", 2) == 0)) return 0;
+    cell->whole = field_code(scanner, fields, field);
     return 1;
 }
 
@@ -263,10 +277,10 @@ static int op_cells(Scanner *scanner, const Event *event, int shows_concrete, Ce
 static int event_cells(Scanner *scanner, const Event *event, Cell *row) {
     const Token *fields = event->fields;
     int64_t old;
-    if (!pid_cell(scanner, fields[F_PID], &row[E_PID]) || !pid_cell(scanner, fields[F_TID], &row[E_TID])) return 0;
+    if (!pid_cell(scanner, fields, F_PID, &row[E_PID]) || !pid_cell(scanner, fields, F_TID, &row[E_TID])) return 0;
     if (!id_of(arg(event, A_EXTERNAL), &row[E_EXTERNAL].whole) || !id_of(arg(event, A_EXTERNAL_OLD), &old)) return 0;
     if (row[E_EXTERNAL].whole == NONE) row[E_EXTERNAL].whole = old;
-    row[E_NAME].whole = text_code(scanner, fields[F_NAME]);
+    row[E_NAME].whole = field_code(scanner, fields, F_NAME);
     return id_of(arg(event, A_CORRELATION), &row[E_CORRELATION].whole);
 }
 
@@ -316,7 +330,7 @@ static int counted(Scanner *scanner, int32_t phase, int python) {
 static int entered(Scanner *scanner, const Event *event) {
     const Token *fields = event->fields;
     Cell row[MOST_COLUMNS];
-    int32_t phase = text_code(scanner, fields[F_PH]), category = text_code(scanner, fields[F_CAT]);
+    int32_t phase = field_code(scanner, fields, F_PH), category = field_code(scanner, fields, F_CAT);
     if (scanner->failed) return 0;
     row[E_PH].whole = phase;
     row[E_CAT].whole = category;
