@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from c3prof.analysis import intervals
+from c3prof.analysis.busy import busy
 from c3prof.analysis.cpu_lanes import work
 from c3prof.analysis.intervals import Spans
-from c3prof.analysis.busy import busy
 from c3prof.analysis.settings import Settings
 from c3prof.analysis.steps import lanes
 from c3prof.table import Column, Schema, Table

@@ -58,11 +58,11 @@ def _trace(
     number = {process: ranks[process][0] if process in ranks else -1 - at for at, process in enumerate(processes)}
     rows: list[dict[str, Any]] = []
     for process in processes:
-        mine = [(choice, n) for choice, n in choices.items() if choice[0] == process] or [((process, None, NONE, None, None, NONE), 0)]
-        for (_, kind, size, algorithm, protocol, used), n in mine:
+        mine: list[tuple[Any, int]] = [(choice, n) for choice, n in choices.items() if choice[0] == process]
+        for (_, kind, size, algorithm, protocol, used), n in mine or [((process, None, NONE, None, None, NONE), 0)]:
             row = {"rank": number[process], "collective": kind, "size_bytes": size, "algorithm": algorithm, "protocol": protocol, "n": n}
             rows.append(row | {"channels": used if used != NONE else channels.get(process, NONE)})
-    rank_rows = [
+    rank_rows: list[dict[str, Any]] = [
         {"rank": number[p], "path": name, "world_size": ranks.get(p, (0, NONE))[1], "host": p.partition(":")[0], "backend": "nccl"}
         | {"rank_evidence": "log" if p in ranks else "none", "base_ns": 0, "tick_ns": 1, "device_name": None, "events": 0}
         for p in processes

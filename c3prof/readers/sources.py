@@ -201,12 +201,8 @@ def _reason_against(source: Source) -> str:
         return f"cannot be read ({error.strerror or error})"
     if _TRACE.search(head):
         return ""
-    if comm_only(head):
-        return _COMM_ONLY
-    for pattern, what in _OTHER:
-        if pattern.search(head):
-            return what
-    return "not a Kineto trace (no traceEvents)"
+    other = next((what for pattern, what in _OTHER if pattern.search(head)), "not a Kineto trace (no traceEvents)")
+    return _COMM_ONLY if comm_only(head) else other
 
 
 _COMM_ONLY = "comm-only"

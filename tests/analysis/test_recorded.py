@@ -1,5 +1,6 @@
 """Step times, waits, overhead, calibration and power from hand-made recordings: the whole tables."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ from c3prof.readers import load
 from c3prof.records import OverheadRecord, PowerRecord, line_of
 from c3prof.table import Table
 from tests.run_folders import MANIFEST, MS, T0, call, kineto_window, rank_folder, step
-from dataclasses import replace
 
 
 def _table(folder: Path, name: str, **settings: Any) -> Table:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -144,18 +145,16 @@ def test_adapters_import_without_their_frameworks() -> None:
 
 
 def _installed(package: str) -> bool:
-    from importlib.util import find_spec
-
     return find_spec(package) is not None
 
 
 def test_adapters_follow_the_documented_hooks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The frameworks' base classes stand in; the order of calls is that of their documentation."""
     said: list[str] = []
-    monkeypatch.setattr(adapters.StepCallback, "began", lambda self: said.append("began"))
-    monkeypatch.setattr(adapters.StepCallback, "stepped", lambda self: said.append("stepped"))
-    monkeypatch.setattr(adapters.StepCallback, "ended", lambda self, error=None: said.append(f"ended {error!r}"))
-    monkeypatch.setattr(adapters, "_class", lambda package, modules, name: object)
+    monkeypatch.setattr(adapters.StepCallback, "began", lambda _: said.append("began"))
+    monkeypatch.setattr(adapters.StepCallback, "stepped", lambda _: said.append("stepped"))
+    monkeypatch.setattr(adapters.StepCallback, "ended", lambda _, error=None: said.append(f"ended {error!r}"))
+    monkeypatch.setattr(adapters, "_class", lambda *_: object)
     trainer = adapters.hugging_face(tmp_path)
     trainer.on_train_begin(None, None, None)
     trainer.on_step_end(None, None, None, model=None)

@@ -159,8 +159,11 @@ def test_phases_reach_the_steps_of_the_profiler(tmp_path: Path) -> None:
 
 def test_two_groups_in_flight_are_told_apart_by_size_and_time(tmp_path: Path) -> None:
     """Spans of equal kind, started out of order by two threads: sizes and completion times decide."""
-    small, large = {"in_bytes": 4000, "out_bytes": 4000}, {"in_bytes": 8000, "out_bytes": 8000}
-    calls = [call(0, 1, 9, group="0", **large), call(0, 1.2, 5, group="1", **small), call(1, 1.4, 9.5, group="0", **large)]
+    calls = [
+        call(0, 1, 9, in_bytes=8000, out_bytes=8000),
+        call(0, 1.2, 5, group="1"),
+        call(1, 1.4, 9.5, in_bytes=8000, out_bytes=8000),
+    ]
     folder = rank_folder(tmp_path, 0, [step(0, 0, 10, window=0)], calls)
     kineto_window(folder, 0, [("user_annotation", "gloo:all_reduce", 1.3, 4.9, 3), ("cpu_op", "aten::mm", 0, 1, 1)], elements=1000)
     kineto_window(
