@@ -1,5 +1,6 @@
 """Run folders → Trace: windows merged, records joined, and the state of every rank."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from c3prof.errors import UnreadableInput
 from c3prof.readers import load
+from c3prof.records import EventRecord, line_of
 from c3prof.trace import NONE, Trace
 from tests.run_folders import DEAD_PID, MANIFEST, MS, T0, call, kineto_window, rank_folder, step
 
@@ -186,6 +188,28 @@ def test_a_span_without_a_record_stays_unnamed(tmp_path: Path) -> None:
     spans = load(tmp_path).collectives
     assert list(spans["seq"]) == [NONE]  # it ran before the only call that is recorded
     assert spans["group"].isna().all()
+
+
+def test_device_events_time_the_collectives_of_a_gpu_without_windows(tmp_path: Path) -> None:
+    calls = [replace(call(n, 1 + n, None), end_from=None) for n in range(2)]
+    folder = rank_folder(tmp_path, 0, [step(0, 0, 10)], calls, replace(MANIFEST, local_rank=3))
+    event = EventRecord(0, "0", 0, ready_ns=T0 + 2 * MS, reached_ns=T0 + 4 * MS, end_ns=T0 + 7 * MS, gpu_ns=5 * MS)
+    (folder / "events.jsonl").write_text(line_of(event) + line_of(EventRecord(0, "0", 1)) + line_of(EventRecord(0, end_ns=T0 + 9 * MS)))
+    trace = load(tmp_path)
+    (row,) = trace.collectives.to_dict("records")
+    assert (row["start_ns"], row["end_ns"], row["device"]) == (T0 + 2 * MS, T0 + 7 * MS, 3)
+    assert (row["wait_start_ns"], row["blocked_ns"]) == (T0 + 4 * MS, 3 * MS)  # the stream waited for 3 ms: exposed
+    assert list(trace.recorded_collectives["end_ns"]) == [T0 + 7 * MS, NONE]
+
+
+def test_the_flight_recorder_gives_durations_where_nothing_else_does(tmp_path: Path) -> None:
+    calls = [replace(call(n, 1 + n, None), end_from=None) for n in range(2)]
+    folder = rank_folder(tmp_path, 0, [step(0, 0, 10)], calls)
+    entry = {"time_created_ns": calls[1].call_ns + 5, "profiling_name": "nccl:all_reduce", "duration_ms": 2.5, "collective_seq_id": 99}
+    (folder / "fr-000.json").write_text(json.dumps({"nccl_version": "2.28", "entries": [entry, entry]}))
+    trace = load(tmp_path)
+    assert list(trace.collectives["seq"]) == [1]
+    assert list(trace.collectives["end_ns"] - trace.collectives["start_ns"]) == [5 * MS // 2]
 
 
 def test_power_samples_become_counters(tmp_path: Path) -> None:
