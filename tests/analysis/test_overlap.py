@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from c3prof.analysis import analyze
+from c3prof.analysis.overlap import overlap
 from c3prof.analysis.settings import Settings
 from c3prof.errors import WrongSettings
 from c3prof.table import Report
@@ -34,7 +35,7 @@ def report(*items: Item, **asked: Any) -> Report:
 
 def row(*items: Item) -> dict[str, Any]:
     """The only row of the table overlap."""
-    (found,) = report(*items, only=("overlap",))["overlap"].frame.to_dict("records")
+    (found,) = overlap(trace(*items), {}, Settings())[0].frame.to_dict("records")
     return {str(name): value for name, value in found.items()}
 
 
@@ -229,6 +230,7 @@ def cells(rows: list[Row], *classes: str) -> set[int]:
     return {cell for of, _, start, duration, _, _ in rows for cell in range(start, start + duration) if of in classes}
 
 
+@settings(max_examples=60)
 @given(ROWS)
 def test_every_time_agrees_with_unit_cells(rows: list[Row]) -> None:
     found = row(*items(rows))
@@ -258,7 +260,7 @@ def test_every_time_agrees_with_unit_cells(rows: list[Row]) -> None:
 
 RANK_TABLES = ("overlap", "overlap_by_step", "overlap_by_stream", "overlap_by_group", "overlap_by_collective", "kernels", "idle")
 MINE = (*RANK_TABLES, "exposed")
-few = settings(max_examples=15)
+few = settings(max_examples=8)
 
 
 @few
