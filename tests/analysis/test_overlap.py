@@ -304,7 +304,7 @@ def test_a_kernel_in_two_pieces_is_the_same_time(rows: list[Row], at: int) -> No
         pd.testing.assert_frame_equal(whole[name].frame[kept], split[name].frame[kept])
 
 
-@few
+@settings(max_examples=4)
 @given(ROWS, ROWS)
 def test_ranks_in_any_order_give_the_same_report(first: list[Row], second: list[Row]) -> None:
     traces = [trace(*items(rows), rank=rank, path=f"rank{rank}.json") for rank, rows in enumerate((first, second))]
