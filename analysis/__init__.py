@@ -117,7 +117,7 @@ def combine(parts: Iterable[Part], settings: Settings) -> Report:
     return Report(
         tables=shown,
         warnings=tuple(dict.fromkeys(summary.warnings)),  # a warning about the whole run comes with every rank of it
-        coverage=_coverage(summary),
+        coverage=_coverage(summary) | ranks.coverage(tables),
         inputs=tuple(summary.ranks["path"]),
     )
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from c3prof.analysis.samples import CLEAN, Samples
+from c3prof.analysis.samples import CLEAN, PARTS_OF_STEP, Samples
 from c3prof.table import Column, Schema
+from c3prof.trace import NONE
 
 BASELINE_SAMPLES = Schema(
     "_baseline",
@@ -54,6 +55,8 @@ def with_baseline(samples: Samples, rows: pd.DataFrame, codes: Sequence[int], te
         "duration": rows["duration_ns"].to_numpy(),
         "shared": np.zeros(n, np.int64),
         "step": rows["step"].to_numpy() + behind,
+        "part": np.full(n, PARTS_OF_STEP),  # elsewhere
+        "place": np.full(n, NONE),
         "phase": np.full(n, None, object),
         "after_wait": np.zeros(n, bool),
     }

@@ -20,7 +20,7 @@ _ALONE = (
     Column("baseline_share", "float64", "ratio", "part of the members' time that has a clean time; below 0.9 the ratios are null"),
 )
 _RATIOS = tuple(
-    Column(name + end, "float64", "ratio", doc if not end else f"{'lower' if end == '_low' else 'upper'} end of its 95 % interval")
+    Column(name + end, "float64", "ratio" if name.startswith("realized") else "", doc if not end else f"{'lower' if end == '_low' else 'upper'} end of its 95 % interval")
     for name, doc in (
         ("ideal_speedup", "serial / ideal, 1 to 2: what perfect overlap would give"),
         ("real_speedup", "serial / concurrent: what the overlap gives"),

@@ -96,6 +96,8 @@ def transfer_samples(found: Transfers) -> tuple[Samples, npt.NDArray[np.object_]
         duration=found.transfer_ns,
         shared=np.where(use == MIXED, np.minimum(together, found.transfer_ns), most),
         step=found.step,
+        part=np.zeros(n, np.int64),
+        place=np.zeros(n, np.int64),
         phase=np.full(n, None, object),
         after_wait=np.zeros(n, bool),
         first_step_included=included,

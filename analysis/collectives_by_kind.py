@@ -25,7 +25,12 @@ COLLECTIVES_BY_KIND = Schema(
         Column("n_records", "int64", "", "records of all ranks"),
         Column("total_bytes", "float64", "B", "sum of message sizes over operations; null when one is unknown"),
         Column("duration_ns", "float64", "ns", "sum of durations over records"),
-        Column("shortest_ns", "float64", "ns", "sum over operations of the shortest duration over ranks: needs no clock, waiting mostly left out"),
+        Column(
+            "shortest_ns",
+            "float64",
+            "ns",
+            "sum over operations of the shortest duration over ranks: needs no clock, waiting mostly left out",
+        ),
         Column("n_split", "int64", "", "records whose duration splits into wait and transfer; the next four sum over these"),
         Column("wait_ns", "float64", "ns", "waiting for other ranks; null without a split record"),
         Column("transfer_ns", "float64", "ns", "moving data; wait_ns + transfer_ns = duration of the split records"),
@@ -94,6 +99,8 @@ def collectives_by_kind(run: Joined, split: Waits, groups: Table, ledger: Table)
 
 def _alone(run: Joined, split: Waits, frame: pd.DataFrame, kind: Codes) -> Floats:
     """For each record the median transfer of the same message (kind, group, type, bytes) without compute beside it."""
+    if not len(frame):
+        return np.zeros(0)  # pandas 2 cannot factorize an empty MultiIndex
     hidden, duration = frame["hidden_ns"].to_numpy(), frame["duration_ns"].to_numpy()
     transfer = frame["transfer_ns"].to_numpy()
     size, dtype = run.trace.collectives["size_bytes"].to_numpy(), frame["dtype"].cat.codes.to_numpy()

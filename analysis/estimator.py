@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from c3prof.analysis.place import with_place
 from c3prof.analysis.resampling import Counts, resampled_means, resampled_medians
 from c3prof.analysis.segments import FloatArray, IntArray, Segments, ratio
 from c3prof.analysis.sides import Sides
@@ -22,9 +23,8 @@ ENOUGH = 6
 """Samples (or steps) from which on the bootstrap speaks; below, the spread is pooled over the kernel class."""
 
 _OUTLIER_MADS = 6
-_POOL_MADS = 15
 _CHUNK = 4096
-_MOST_FREEDOM = 10  # of a pooled spread: signatures of one class do not have one spread
+_MOST_PRIOR = 100.0
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Rates:
     """What the rate model gives for each row; NaN where a side is too short.
 
     rate ± error with `freedom` degrees (of Student's t); low, high: its 95 % interval; few: the t interval on log
-    scale with pooled spread was used; outliers: overlapped samples left out; residual: w − (d − o) − r·o of each
+    scale with pooled spread was used; n_steps: steps on the side that has fewer; outliers: overlapped samples left out; residual: w − (d − o) − r·o of each
     overlapped sample that was used, in ns; kept: which of the overlapped samples those are.
     """
 
@@ -50,6 +50,7 @@ class Rates:
     high: FloatArray
     p_value: FloatArray
     few: BoolArray
+    n_steps: IntArray
     residual: FloatArray
     kept: BoolArray
 
@@ -68,12 +69,14 @@ def rates(sides: Sides, tick_ns: float, counts: Counts) -> Rates:
     shared = over.sums(used.shared_ns)
     rate = ratio(over.sums(alone[used.over_row] - apart), shared)
     n_clean, n_over = used.clean.sizes, over.sizes
-    few = (n_clean < ENOUGH) | (n_over < ENOUGH)
+    units_clean, units_over = used.clean.distinct(used.clean_step), over.distinct(used.over_step)
+    few = (np.minimum(n_clean, n_over) < ENOUGH) | (np.minimum(units_clean, units_over) < MINIMUM)
     measured = (n_clean >= MINIMUM) & (n_over >= MINIMUM) & ~np.isnan(rate)
 
     progress = apart + rate[used.over_row] * used.shared_ns
     variance, freedom = _pooled_variance(used, alone, progress)
     variance, freedom = _bootstrap_variance(used, alone, progress, counts, measured & ~few, variance, freedom)
+    variance, freedom = with_place(used, alone, variance, freedom)
     variance = np.maximum(variance, tick_ns**2 / 3 * (ratio(_median_excess(n_clean), n_clean) + ratio(1, n_over)))
     error = np.where(measured, np.sqrt(variance) * ratio(n_over, shared), np.nan)
     rate = np.where(measured, rate, np.nan)
@@ -93,6 +96,7 @@ def rates(sides: Sides, tick_ns: float, counts: Counts) -> Rates:
         high,
         _p_value(rate, error, freedom, few),
         few & measured,
+        np.minimum(units_clean, units_over),
         alone[used.over_row] - progress,
         kept,
     )
@@ -110,34 +114,70 @@ def _kept(sides: Sides, alone: FloatArray, tick_ns: float) -> BoolArray:
 
 
 def _pooled_variance(sides: Sides, alone: FloatArray, progress: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Variance of w − mean progress from the coefficient of variation pooled over the group, and its freedom.
+    """Variance of w − mean progress from spreads pooled over the group, and its degrees of freedom.
 
-    Pooled are the clean samples of each signature (once) and the overlapped samples of each row; single relative
-    deviations beyond 15 MAD of the group are left out.
+    The moderated variance of Smyth (2004, "Linear models and empirical Bayes methods"): a row's own relative variance is
+    drawn to that of its group, the more the more alike the rows of the group are. What a step does to several samples
+    does not average out over them, so a side counts as many values as it has steps.
     """
+    clean, over = sides.clean, sides.over
     first = np.zeros(sides.rows, bool)
     first[np.unique(sides.signature, return_index=True)[1]] = True
-    clean, over = sides.clean, sides.over
-    deviation = np.concatenate(
-        [
-            (sides.clean_ns - clean.means(sides.clean_ns)[sides.clean_row]) / alone[sides.clean_row],
-            (progress - over.means(progress)[sides.over_row]) / alone[sides.over_row],
-        ]
-    )
-    row = np.concatenate([sides.clean_row, sides.over_row])
-    used = ~np.isnan(deviation) & np.concatenate([first[sides.clean_row], np.ones(len(sides.over_row), bool)])
-    group, deviation, row = sides.group[row[used]], deviation[used], row[used]
-    groups = Segments(np.sort(group), int(sides.group.max(initial=0)) + 1)
-    order = np.argsort(group, kind="stable")
-    size = np.abs(deviation[order])
-    inside = size <= _POOL_MADS * np.maximum(groups.medians(size), 1e-12)[groups.label]
-    kept = Segments(groups.label[inside], groups.count)
-    rows_in = np.bincount(sides.group, weights=(first & (clean.sizes > 0)).astype(float) + (over.sizes > 0), minlength=groups.count)
-    freedom = np.maximum(kept.sizes - rows_in, 1)
-    square = (kept.sums(size[inside] ** 2) / freedom)[sides.group]
-    own = ratio(_squares(clean, sides.clean_ns) + _squares(over, progress), np.maximum(clean.sizes + over.sizes - 2, 1) * alone**2)
-    spread = np.fmax(square, own) * alone**2 * (ratio(_median_excess(clean.sizes), clean.sizes) + ratio(1, over.sizes))
-    return spread, np.minimum(freedom[sides.group], _MOST_FREEDOM)
+    n_clean, n_over = clean.distinct(sides.clean_step), over.distinct(sides.over_step)
+    own_freedom = np.maximum(n_clean + n_over - 2.0, 0.0)
+    values = np.maximum(clean.sizes + over.sizes - 2.0, 1.0)
+    with np.errstate(invalid="ignore"):
+        own = ratio(_squares(clean, sides.clean_ns) + _squares(over, progress), values * alone**2)
+    typical, prior = _prior(own, own_freedom, sides.group, (over.sizes >= MINIMUM) & (clean.sizes >= MINIMUM))
+    freedom = prior + own_freedom
+    square = ratio(prior * typical + own_freedom * np.nan_to_num(own), freedom)
+    return square * alone**2 * (ratio(_median_excess(n_clean), n_clean) + ratio(1, n_over)), freedom
+
+
+def _prior(own: FloatArray, freedom: FloatArray, group: IntArray, used: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """Typical relative variance of the group of each row, and how many degrees of freedom it is worth.
+
+    From mean and variance of ln(own) over the rows of the group: ln of a variance with ν degrees has the mean
+    ln(true) + ψ(ν/2) − ln(ν/2) and the variance ψ'(ν/2); what varies beyond that is ψ'(prior/2).
+    """
+    used = used & (own > 0)
+    order = np.flatnonzero(used)[np.argsort(group[used], kind="stable")]
+    rows = Segments(group[order], int(group.max(initial=0)) + 1)
+    half = freedom[order] / 2
+    level = np.log(own[order]) + np.log(half) - _digamma(half)
+    centre = rows.means(level)
+    scatter = ratio(rows.sums((level - centre[rows.label]) ** 2), rows.sizes - 1)
+    beyond = scatter - rows.means(_trigamma(half))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        prior = np.where(beyond > 0, np.clip(2 * _inverse_trigamma(beyond), 1.0, _MOST_PRIOR), _MOST_PRIOR)
+    known = rows.sizes >= MINIMUM
+    prior = np.where(known, prior, 0.0)
+    with np.errstate(invalid="ignore"):
+        typical = np.where(known, np.exp(centre + _digamma(np.maximum(prior, 1) / 2) - np.log(np.maximum(prior, 1) / 2)), 0.0)
+    return typical[group], prior[group]
+
+
+def _digamma(x: FloatArray) -> FloatArray:
+    """ψ(x) by recurrence and asymptotic series."""
+    y = x + 6
+    series = np.log(y) - 1 / (2 * y) - 1 / (12 * y**2) + 1 / (120 * y**4)
+    return np.asarray(series - sum(1 / (x + k) for k in range(6)))
+
+
+def _trigamma(x: FloatArray) -> FloatArray:
+    """ψ'(x) by recurrence and asymptotic series."""
+    y = x + 6
+    series = 1 / y + 1 / (2 * y**2) + 1 / (6 * y**3) - 1 / (30 * y**5)
+    return np.asarray(series + sum(1 / (x + k) ** 2 for k in range(6)))
+
+
+def _inverse_trigamma(value: FloatArray) -> FloatArray:
+    """x with ψ'(x) = value, by Newton steps from 0.5 + 1/value."""
+    x = 0.5 + 1 / value
+    for _ in range(8):
+        slope = (_trigamma(x * 1.001) - _trigamma(x)) / (0.001 * x)
+        x = np.maximum(x - (_trigamma(x) - value) / slope, 1e-3)
+    return np.asarray(x)
 
 
 def _squares(segments: Segments, values: FloatArray) -> FloatArray:
@@ -147,22 +187,19 @@ def _squares(segments: Segments, values: FloatArray) -> FloatArray:
 def _bootstrap_variance(
     sides: Sides, alone: FloatArray, progress: FloatArray, counts: Counts, wanted: BoolArray, variance: FloatArray, freedom: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """variance and freedom with the wanted rows replaced by those of 1,000 resamples of steps, or of activities."""
+    """variance and freedom with the wanted rows replaced by those of 1,000 resamples of steps (of samples without steps)."""
     clean, over = sides.clean, sides.over
     steps_clean, steps_over = clean.distinct(sides.clean_step), over.distinct(sides.over_step)
-    by_step = (steps_clean >= ENOUGH) & (steps_over >= ENOUGH)
-    clean_unit = np.where(by_step[sides.clean_row], sides.clean_step, np.arange(len(sides.clean_row)))
-    over_unit = np.where(by_step[sides.over_row], sides.over_step, len(sides.clean_row) + np.arange(len(sides.over_row)))
     variance, freedom = variance.copy(), freedom.astype(float)
     for rows in np.array_split(np.flatnonzero(wanted), max(1, int(wanted.sum()) // _CHUNK)):
         here_clean, label_clean = _members(sides.clean_row, rows, sides.rows)
         here_over, label_over = _members(sides.over_row, rows, sides.rows)
-        medians = resampled_medians(Segments(label_clean, len(rows)), sides.clean_ns[here_clean], clean_unit[here_clean], counts)
-        means = resampled_means(Segments(label_over, len(rows)), progress[here_over], over_unit[here_over], counts)
+        medians = resampled_medians(Segments(label_clean, len(rows)), sides.clean_ns[here_clean], sides.clean_step[here_clean], counts)
+        means = resampled_means(Segments(label_over, len(rows)), progress[here_over], sides.over_step[here_over], counts)
         v_clean, v_over = medians.var(axis=1, dtype=float), means.var(axis=1, dtype=float)
         joint = (medians - means).var(axis=1, dtype=float)
-        clean_scale, clean_freedom = _median_calibration(np.where(by_step, steps_clean, clean.sizes)[rows], (clean.sizes == steps_clean)[rows] | ~by_step[rows])
-        n_over = np.where(by_step, steps_over, over.sizes)[rows]
+        clean_scale, clean_freedom = _median_calibration(steps_clean[rows], (clean.sizes == steps_clean)[rows])
+        n_over = steps_over[rows]
         v_clean_fair, v_over_fair = v_clean * clean_scale, v_over * n_over / (n_over - 1)
         both = v_clean_fair + v_over_fair
         variance[rows] = joint * np.where(v_clean + v_over > 0, ratio(both, v_clean + v_over), 1.0)

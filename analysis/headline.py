@@ -17,6 +17,7 @@ from c3prof.units import text_of_time
 OUTSIDE = "outside"
 """Value of `step` in overlap_by_step for what lies outside all steps."""
 
+
 @dataclass(frozen=True)
 class Headline:
     """The sentence, and the few sentences below it. Both are empty when the report has no overlap table."""
@@ -31,7 +32,7 @@ def headline(report: Report) -> Headline:
         return Headline("")
     runs = report["overlap"].frame
     if not len(runs):
-        return Headline("No device activity and no communication was recorded: there is nothing to account for.")
+        return _light(report)
     base, what = _base(report, runs)
     span = _total(base, "span_ns")
     comm, hidden, exposed = (_total(base, name) for name in ("comm_ns", "hidden_ns", "exposed_ns"))
@@ -41,8 +42,30 @@ def headline(report: Report) -> Headline:
     sentence = _sentence(exposed, span, what, largest)
     if not exposed > 0:
         sentence = f"All communication is hidden behind compute: {text_of_time(comm)}, {percent(comm, span)} of {what}."
-    details = (_hidden(comm, hidden, exposed), _ranks(runs), _cause(report, exposed), _idle(base, span, exposed, what), _cpu(runs))
+    details = (
+        _hidden(comm, hidden, exposed),
+        _ranks(runs),
+        _cause(report, exposed),
+        _straggler(report),
+        _idle(base, span, exposed, what),
+        _cpu(runs),
+    )
     return Headline(sentence, tuple(detail for detail in details if detail))
+
+
+def _light(report: Report) -> Headline:
+    """What a run without any profiler window still tells: how long steps take, and how long they wait for collectives."""
+    steps = report["step_times"].frame if "step_times" in report else pd.DataFrame()
+    if not len(steps):
+        return Headline("No device activity and no communication was recorded: there is nothing to account for.")
+    steps = steps[~steps["phase"].isin(["serialized", "discarded"])]
+    known = steps[steps["blocked_ns"].notna()]
+    took = f"Steps take {text_of_time(float(steps['duration_ns'].median()))} (median of {len(steps):,})"
+    why = ("No profiler window was recorded: what is hidden cannot be told, only how long the host waits.",)
+    if not len(known):
+        return Headline(f"{took}; no wait for a collective was seen.", why)
+    blocked, whole = float(known["blocked_ns"].astype(np.float64).sum()), float(known["duration_ns"].sum())
+    return Headline(f"{took}; the host waits for collectives {percent(blocked, whole)} of the step.", why)
 
 
 def percent(part: float, whole: float) -> str:
@@ -102,7 +125,17 @@ def _largest(report: Report, exposed: float) -> tuple[str, float]:
         return "", 0.0
     collective, group = sums.index[int(sums.to_numpy().argmax())]
     name = collective if collective != "unknown" else "of a kind that the trace does not name"
+    group = _described(report, group)
     return (f"{name} in group {group}" if group else name), float(sums.max() / sums.sum())
+
+
+def _described(report: Report, group: str) -> str:
+    """A process group by its description (dp, mesh_tp, …) where the program gave one: its name is but a number."""
+    if "overlap_by_group" not in report:
+        return group
+    named = report["overlap_by_group"].frame
+    described = named.loc[named["group"].astype(str) == group, "group_desc"].dropna()
+    return str(described.iloc[0]) if len(described) and described.iloc[0] != "undefined" else group
 
 
 def exposed_rows(report: Report) -> pd.DataFrame:
@@ -133,6 +166,8 @@ def _ranks(runs: pd.DataFrame) -> str:
         return ""
     values = shares.to_numpy()
     low, high = int(values.argmin()), int(values.argmax())
+    if percent(values[low], 1.0) == percent(values[high], 1.0):
+        return f"The exposed share is the same on all {len(shares)} ranks."
     spread = f"from {percent(values[low], 1.0)} (rank {shares.index[low]}) to {percent(values[high], 1.0)} (rank {shares.index[high]})"
     return f"Over {len(shares)} ranks the exposed share of the run goes {spread}."
 
@@ -148,6 +183,17 @@ def _cause(report: Report, exposed: float) -> str:
     if cause in ("", "unknown"):
         return ""
     return f"Main cause: {cause} ({percent(share, 1.0)} of the exposed time) – {ADVICE.get(cause, 'see the table exposed')}."
+
+
+def _straggler(report: Report) -> str:
+    """The rank that the others wait for most."""
+    if "stragglers" not in report or not len(report["stragglers"]):
+        return ""
+    rows = report["stragglers"].frame
+    row = rows.loc[rows["caused_wait_ns"].idxmax()]
+    why = f" ({row['cause']})" if pd.notna(row["cause"]) else ""
+    times = f"comes last in {row['n_last']:,} of {row['n_collectives']:,} collectives"
+    return f"The others wait for rank {row['rank']}: it {times} and costs them {text_of_time(row['caused_wait_ns'])}{why}."
 
 
 def _idle(base: pd.DataFrame, span: float, exposed: float, what: str) -> str:

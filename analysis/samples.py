@@ -8,6 +8,7 @@ import pandas as pd
 
 from c3prof.analysis.intervals import Int64s
 from c3prof.analysis.pairs import SharedTime, shared_time
+from c3prof.analysis.segments import Segments
 from c3prof.analysis.signatures import Signatures, signatures
 from c3prof.kernels import COMM, COMPUTE
 from c3prof.trace import NONE, Trace
@@ -23,6 +24,7 @@ UNION_OF_COMPUTE = "compute"
 
 _CLEAN_BELOW, _OVERLAPPED_FROM = 0.01, 0.05
 _STEPS_TO_SPARE = 3
+PARTS_OF_STEP = 16
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,8 @@ class Samples:
     own_label: of each signature, as the co-runner that it is to others;
     row: position in the activities of the device; use: code of USES; label: code of the co-runner in `labels` (that of
     MIXED_LABEL for several, -1 for none); duration, shared: ns, shared with that co-runner (with all for MIXED);
-    step: as recorded, -1 none; phase: serialized, concurrent, discarded or None of its step; after_wait: the
+    step: as recorded, -1 none; part: which sixteenth of its step's activities it belongs to, in order of start; place: n-th of its name on its stream in the step;
+    phase: serialized, concurrent, discarded or None of its step; after_wait: the
     stream stood still before it because the host had waited for the device.
     """
 
@@ -47,6 +50,8 @@ class Samples:
     duration: Int64s
     shared: Int64s
     step: Int64s
+    part: Int64s
+    place: Int64s
     phase: npt.NDArray[np.object_]
     after_wait: BoolArray
     first_step_included: bool
@@ -75,6 +80,8 @@ def samples(trace: Trace, rows: pd.DataFrame, shared: SharedTime | None = None) 
         duration[chosen],
         shared_ns[chosen],
         step[chosen],
+        _parts(step, rows["start_ns"].to_numpy())[chosen],
+        marks.place[chosen],
         _phases(trace, rows, step)[chosen],
         _after_wait(trace, rows)[chosen],
         included,
@@ -112,6 +119,16 @@ def first_steps(step: Int64s) -> tuple[BoolArray, bool]:
     begins = np.flatnonzero(np.append(True, np.diff(steps) != 1)) if len(steps) else np.zeros(0, np.int64)
     sizes = np.diff(np.append(begins, len(steps)))
     return np.isin(step, steps[begins[sizes >= _STEPS_TO_SPARE]]), bool(not len(steps) or (sizes < _STEPS_TO_SPARE).any())
+
+
+def _parts(step: Int64s, start: Int64s) -> Int64s:
+    """Which sixteenth of its step's activities each belongs to, in order of start."""
+    steps, number = np.unique(step, return_inverse=True)
+    order = np.lexsort((start, number))
+    in_order = Segments(number[order], len(steps))
+    part = np.empty(len(step), np.int64)
+    part[order] = PARTS_OF_STEP * in_order.ordinals() // np.maximum(in_order.sizes[in_order.label], 1)
+    return part
 
 
 def _phases(trace: Trace, rows: pd.DataFrame, step: Int64s) -> npt.NDArray[np.object_]:

@@ -9,15 +9,20 @@ import numpy.typing as npt
 from c3prof.analysis.intervals import Int64s
 from c3prof.analysis.samples import Samples
 from c3prof.analysis.segments import FloatArray, IntArray, Segments
+from c3prof.trace import NONE
 
 BoolArray = npt.NDArray[np.bool_]
+
+_STEPS = 3
 
 
 @dataclass(frozen=True)
 class Sides:
     """The samples of `rows` rows (signature × co-runner), each array sorted by row.
 
-    *_ns: durations; shared_ns: time shared with the co-runner; *_step: number of the step, 0, 1, … (-1 none);
+    *_ns: durations; shared_ns: time shared with the co-runner; *_step: unit that may share an effect: the step, or the
+    sample itself in a run with fewer than 3 steps; *_part: part of the step;
+    *_place: n-th of its name in the step;
     signature, group: of each row; rows of one signature hold the same clean samples, group is its kernel class.
     """
 
@@ -26,10 +31,14 @@ class Sides:
     clean_row: IntArray
     clean_ns: FloatArray
     clean_step: IntArray
+    clean_part: IntArray
+    clean_place: IntArray
     over_row: IntArray
     over_ns: FloatArray
     shared_ns: FloatArray
     over_step: IntArray
+    over_part: IntArray
+    over_place: IntArray
 
     @property
     def rows(self) -> int:
@@ -45,7 +54,7 @@ class Sides:
 
     def keeping(self, over: BoolArray) -> "Sides":
         """The same rows with only some of the overlapped samples."""
-        kept = {name: getattr(self, name)[over] for name in ("over_row", "over_ns", "shared_ns", "over_step")}
+        kept = {name: getattr(self, name)[over] for name in ("over_row", "over_ns", "shared_ns", "over_step", "over_part", "over_place")}
         return replace(self, **kept)
 
     def only(self, rows: BoolArray) -> "Sides":
@@ -58,10 +67,14 @@ class Sides:
             place[self.clean_row[clean]],
             self.clean_ns[clean],
             self.clean_step[clean],
+            self.clean_part[clean],
+            self.clean_place[clean],
             place[self.over_row[over]],
             self.over_ns[over],
             self.shared_ns[over],
             self.over_step[over],
+            self.over_part[over],
+            self.over_place[over],
         )
 
 
@@ -93,24 +106,35 @@ def rows_of(samples: Samples, group: Any, clean: BoolArray, over: BoolArray, *, 
         known = _place_key(samples, over_at, row)
         there = np.isin(_place_key(samples, clean_at, clean_row), known)
         clean_at, clean_row = clean_at[there], clean_row[there]
-    step = np.unique(samples.step, return_inverse=True)[1]
+    step = _units(samples)
     sides = Sides(
         signature,
         np.asarray(group)[signature],
         clean_row,
         samples.duration[clean_at].astype(float),
         step[clean_at],
+        samples.part[clean_at],
+        samples.place[clean_at],
         row,
         samples.duration[over_at].astype(float),
         samples.shared[over_at].astype(float),
         step[over_at],
+        samples.part[over_at],
+        samples.place[over_at],
     )
     return Rows(signature, label, sides, clean_at, over_at)
 
 
+def _units(samples: Samples) -> IntArray:
+    """The step of each sample, numbered from 0; with fewer than 3 steps, and outside of steps, a number of its own."""
+    steps, unit = np.unique(samples.step, return_inverse=True)
+    own = len(steps) + np.arange(len(unit))
+    stepped = (steps != NONE).sum() >= _STEPS
+    return np.where((samples.step != NONE) & stepped, unit, own)
+
+
 def _place_key(samples: Samples, at: Int64s, row: IntArray) -> Int64s:
-    place = samples.marks.place[samples.row[at]]
-    return np.asarray(row * (int(samples.marks.place.max(initial=0)) + 1) + place)
+    return np.asarray(row * (int(samples.place.max(initial=0)) + 1) + samples.place[at])
 
 
 def _clean_of(samples: Samples, signature: Int64s, clean_at: Int64s) -> tuple[Int64s, Int64s]:

@@ -34,9 +34,9 @@ SLOWDOWN = Schema(
         Column("n_overlapped", "int64", "", "samples beside this co-runner that were used"),
         Column("clean_ns", "float64", "ns", "median duration alone"),
         Column("overlapped_ns", "float64", "ns", "median duration beside the co-runner"),
-        Column("slowdown", "float64", "ratio", "time with the co-runner over time alone, per shared time; 1 is none"),
-        Column("slowdown_low", "float64", "ratio", "lower end of its 95 % interval"),
-        Column("slowdown_high", "float64", "ratio", "upper end of its 95 % interval"),
+        Column("slowdown", "float64", "", "time with the co-runner over time alone, per shared time; 1 is none"),
+        Column("slowdown_low", "float64", "", "lower end of its 95 % interval"),
+        Column("slowdown_high", "float64", "", "upper end of its 95 % interval"),
         Column("p_value", "float64", "", "two-sided, for a slowdown of 1"),
         Column("q_value", "float64", "", "p_value after Benjamini-Hochberg over all rows with a number"),
         Column("interference", "bool", "", "q_value ≤ 0.05 and the slowdown differs from 1 by 0.02 or more"),
@@ -52,6 +52,7 @@ _TICKS = 10
 _COARSEST_TICK_NS = 1000
 _WIDE = 0.3
 _DISAGREEMENT = 0.1
+_MANY = 0.15  # of the samples: more are no outliers but another kind of work
 
 
 @dataclass(frozen=True)
@@ -110,8 +111,10 @@ def _frame(evidence: str, samples: Samples, rows: Rows, context: Context) -> tup
     reasons = {
         "several co-runners at once": several,
         f"too few samples ({MINIMUM} clean and {MINIMUM} overlapped needed)": ~several & too_few,
+        "seen in one step only": ~several & ~too_few & (found.n_steps < 2),
         "below the timer's resolution": ~too_few & too_short,
         "mixed clean sample": ~too_few & twofold,
+        "mixed overlapped sample": ~several & ~too_few & (found.outliers >= 2) & (found.outliers > _MANY * sides.over.sizes),
         "rate not identifiable": ~too_few & ~several & ((found.rate <= 0) | (lower <= 0)),
     }
     number = ~np.logical_or.reduce(list(reasons.values()))

@@ -103,7 +103,9 @@ def stragglers(run: Joined, split: Waits) -> tuple[Table, Table, Table]:
         totals = by_rank[by_rank["rank"] == rank].iloc[0]
         note = f"{units} observations" + (" (steps of a group)" if by_step is not None else "")
         known = cause.idxmax() if len(cause) else None
-        rows.append((rank, totals["n_last"], totals["n_collectives"], totals["caused_wait_ns"], known or None, chance, _trend(by_step), note))
+        rows.append(
+            (rank, totals["n_last"], totals["n_collectives"], totals["caused_wait_ns"], known or None, chance, _trend(by_step), note)
+        )
         if by_step is not None:
             steps.append(by_step.assign(rank=rank)[STRAGGLERS_BY_STEP.names])
     rows.sort(key=lambda row: -row[3])
@@ -173,7 +175,9 @@ def _named(seen: _Measured, by_rank: pd.DataFrame) -> list[tuple[int, float, int
     pairs["wait"] = waits.reindex(pairs["unit"]).to_numpy()
     most = pairs.groupby("unit")["caused"].transform("max")
     pairs["led"] = (pairs["caused"] == most) & (most > 0)
-    sums = pairs.groupby("rank").agg(led=("led", "sum"), units=("led", "size"), q=("share", "mean"), fair=("fair", "sum"), wait=("wait", "sum"), caused=("caused", "sum"))
+    sums = pairs.groupby("rank").agg(
+        led=("led", "sum"), units=("led", "size"), q=("share", "mean"), fair=("fair", "sum"), wait=("wait", "sum"), caused=("caused", "sum")
+    )
     enough = sums["caused"] >= np.minimum(2 * sums["fair"], sums["fair"] + 0.25 * (sums["wait"] - sums["fair"]))
     found = []
     for rank, row in sums[enough & (sums["led"] > sums["units"] * sums["q"])].iterrows():
@@ -213,17 +217,20 @@ def _causes(run: Joined, seen: _Measured) -> npt.NDArray[np.object_]:
     on_cpu = frame["device"].to_numpy() < 0
     just_launched = (launch_end >= 0) & (start - launch_end <= LAUNCH_LATENCY_NS)
     queued = start - previous_end <= LAUNCH_LATENCY_NS
-    cause = np.where(launch_end >= 0, "compute-late", "").astype(object)
+    cause = np.full(len(frame), "", dtype=object)
+    cause[launch_end >= 0] = "compute-late"
     cause[queued & ~(just_launched & ~on_cpu)] = "comm-late"
     cause[just_launched & ~on_cpu] = "launch-late"
-    return np.asarray(cause[seen.rows])
+    return cause[seen.rows]
 
 
 def _by_step(seen: _Measured, mine: Mask) -> pd.DataFrame | None:
     rows = mine & (seen.step >= 0)
     if not rows.any():
         return None
-    frame = pd.DataFrame({"step": seen.step[rows], "n_last": seen.last[rows].astype(np.int64), "caused_wait_ns": seen.caused[rows], "n_collectives": 1})
+    frame = pd.DataFrame(
+        {"step": seen.step[rows], "n_last": seen.last[rows].astype(np.int64), "caused_wait_ns": seen.caused[rows], "n_collectives": 1}
+    )
     return frame.groupby("step", as_index=False).sum()
 
 

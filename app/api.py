@@ -26,7 +26,14 @@ def add_api(server: Flask, run: Run) -> None:
 
 def state(run: Run) -> dict[str, Any]:
     """What is being done and how far it is; error for the user, "" if none."""
-    return {"name": run.name, "doing": run.doing, "share": run.share, "error": run.error, "ready": run.timeline is not None, "done": run.done}
+    return {
+        "name": run.name,
+        "doing": run.doing,
+        "share": run.share,
+        "error": run.error,
+        "ready": run.timeline is not None,
+        "done": run.done,
+    }
 
 
 def _endpoint(run: Run, answer: Answer) -> Callable[[], Response]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from c3prof.analysis import Part, combine, rank_part
 from c3prof.analysis.clock import aligned
+from c3prof.analysis.joined import joined as joined_ranks
 from c3prof.app.samples import Lookup, sample_lookup
 from c3prof.app.timeline import Timeline
 from c3prof.errors import C3profError, DataWarning, UnreadableInput
@@ -24,8 +25,7 @@ Progress = Callable[[str, float], None]
 """Told what is being done and which share of it is done, 0-1."""
 
 Load = Callable[[Sequence[str], Progress], Trace]
-Analyze = Callable[[Trace, Progress], tuple[Trace, Report]]
-"""Gives the report and the Trace on one clock, which the timeline shows."""
+Analyze = Callable[[Trace, Progress], Report]
 
 _LOG = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ _LOG = logging.getLogger(__name__)
 class Run:
     """One run by the paths that the user gave.
 
-    trace, timeline and report appear one after another; error is for the user, once something cannot be read.
+    trace (on one clock), timeline and report appear one after another; error is for the user, once something cannot be read.
     """
 
     paths: tuple[str, ...]
@@ -78,13 +78,13 @@ class Run:
         try:
             self._tell("reading", 0.0)
             trace = load(self.paths, self._tell)
-            self._tell("analyzing", 0.0)
-            shown, report = analyze(trace, self._tell)
             self._tell("drawing the timeline", 0.0)
+            shown = on_one_clock(trace)
             spans = max(sum(len(getattr(shown, name)) for name in ("activities", "launches", "ops", "annotations")), 1)
-            self.timeline = Timeline.of(shown, lambda n: self._tell("drawing the timeline", n / spans))
-            self.samples = sample_lookup(shown)
-            self.trace, self.report = shown, report
+            timeline = Timeline.of(shown, lambda n: self._tell("drawing the timeline", n / spans))
+            self.trace, self.samples, self.timeline = shown, sample_lookup(shown), timeline
+            self._tell("analyzing", 0.0)
+            self.report = analyze(trace, self._tell)
         except C3profError as error:
             self.error = str(error)
         except MemoryError:
@@ -118,8 +118,8 @@ def loaded(paths: Sequence[str], progress: Progress, asked: Mapping[str, Any] | 
     return joined(traces).with_warnings([*failures, *inputs.warnings])
 
 
-def analyzed(trace: Trace, progress: Progress, asked: Mapping[str, Any] | None = None) -> tuple[Trace, Report]:
-    """The Trace on one clock, where its ranks' clocks could be tied together, and its report."""
+def analyzed(trace: Trace, progress: Progress, asked: Mapping[str, Any] | None = None) -> Report:
+    """The report of a Trace, rank by rank."""
     settings = settings_of(asked or {})
     ranks = max(len(trace.rank_numbers), 1)
 
@@ -128,6 +128,11 @@ def analyzed(trace: Trace, progress: Progress, asked: Mapping[str, Any] | None =
             progress("analyzing", place / ranks)
             yield rank_part(one, settings)
 
-    report = combine(parts(), settings)
-    clocks = report.get("clocks")
-    return (aligned(trace, clocks) if clocks is not None and len(clocks) else trace), report
+    return combine(parts(), settings)
+
+
+def on_one_clock(trace: Trace) -> Trace:
+    """The Trace with the ranks' clocks aligned, where something ties them together."""
+    if len(trace.rank_numbers) < 2 or not len(trace.collectives):
+        return trace
+    return aligned(trace, joined_ranks(trace.summary()).clocks)

@@ -6,12 +6,13 @@ Only typer is imported at the start; each command loads what it needs when it ru
 
 import os
 import sys
+import warnings
 from typing import Annotated
 
 import typer
 
 from c3prof import __version__
-from c3prof.commands import analyze, dashboard, demo, doctor, export, hta, report, run, schema, scrub, slowdown
+from c3prof.commands import analyze, dashboard, demo, doctor, export, hta, ranks, report, run, schema, scrub, slowdown
 from c3prof.errors import C3profError, WrongSettings
 
 app = typer.Typer(
@@ -22,8 +23,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (
+_COMMANDS = (
     analyze.analyze,
+    ranks.ranks,
     slowdown.slowdown,
     dashboard.dashboard,
     report.report,
@@ -34,7 +36,8 @@ for command in (
     scrub.scrub,
     schema.schema,
     hta.hta,
-):
+)
+for command in _COMMANDS:
     app.command()(command)
 
 
@@ -52,7 +55,9 @@ def _common(
 
 
 def main() -> None:
-    """Run the command line and exit with its code."""
+    """Run the command line and exit with its code. What libraries warn developers of is not for the user."""
+    if not sys.warnoptions and not _debugging():
+        warnings.simplefilter("ignore")
     sys.exit(exit_code())
 
 
@@ -80,9 +85,13 @@ def _said(error: BaseException) -> tuple[str, int]:
     return f"internal error: {type(error).__name__}: {error}. Please report it, with what C3PROF_DEBUG=1 prints.", 1
 
 
+def _debugging() -> bool:
+    return os.environ.get("C3PROF_DEBUG", "0") not in ("", "0")
+
+
 def _failed(message: str, code: int) -> int:
     """The exit code, after one line on stderr; C3PROF_DEBUG shows where it came from."""
-    if os.environ.get("C3PROF_DEBUG", "0") not in ("", "0"):
+    if _debugging():
         import traceback  # noqa: PLC0415 - only for debugging
 
         traceback.print_exc()

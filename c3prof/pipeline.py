@@ -36,8 +36,7 @@ def report(paths: list[str], asked: Mapping[str, Any], progress: Progress | None
     """
     settings = settings_of(asked)
     inputs = found(paths)
-    given = baseline_of(asked, settings)
-    results = _results(inputs.sources, asked, settings, given, progress)
+    results = _results(inputs.sources, asked, settings, progress)
     parts = [result for result in results if isinstance(result, Part)]
     failures = [(source.name, result) for source, result in zip(inputs.sources, results, strict=True) if isinstance(result, C3profError)]
     if not parts:
@@ -47,26 +46,19 @@ def report(paths: list[str], asked: Mapping[str, Any], progress: Progress | None
     return replace(made, warnings=(*made.warnings, *warnings, *inputs.warnings), settings=_said(settings, asked))
 
 
-def baseline_of(asked: Mapping[str, Any], settings: Settings) -> Mapping[str, Table]:
-    """The clean samples of the second trace that was asked for, as a table to give to every rank; none without."""
-    if not asked.get("baseline"):
-        return {}
-    samples = baseline_samples(traces([asked["baseline"]], asked), replace(settings, steps=None))
-    return {samples.schema.name: samples}
-
-
 def _results(
-    sources: Sequence[Source], asked: Mapping[str, Any], settings: Settings, given: Mapping[str, Table], progress: Progress | None
+    sources: Sequence[Source], asked: Mapping[str, Any], settings: Settings, progress: Progress | None
 ) -> list[Part | C3profError]:
     """What each input gives, in their order: here one after another, or in other processes where that pays."""
     total = sum(source.size for source in sources)
     place = _place(sources, asked)
+    part = partial(_part, asked=dict(asked), settings=settings, given=baseline_of(asked, settings))
     if place is None:
         ticks = [partial(_tick, progress, total, source.name) if progress else None for source in sources]
-        return [_part((source, at), dict(asked), settings, given, tick) for at, (source, tick) in enumerate(zip(sources, ticks, strict=True))]
+        return [part((source, at), tick=tick) for at, (source, tick) in enumerate(zip(sources, ticks, strict=True))]
     tasks = [Task((source, at), _need(source), source.name) for at, source in enumerate(sources)]
     results: dict[int, Part | C3profError] = {}
-    for at, result in completed(partial(_part, asked=dict(asked), settings=settings, given=given), tasks, place):
+    for at, result in completed(part, tasks, place):
         results[at] = result
         if progress:
             progress(sources[at].size, total, sources[at].name)
@@ -89,24 +81,34 @@ def _part(
 
 def _place(sources: Sequence[Source], asked: Mapping[str, Any]) -> Place | None:
     """Where the inputs are read; None for this process: one input, one worker, or too little to pay for starting others."""
-    place = Place(asked.get("workers", 0), int(asked.get("memory_gb", 0) * 1e9), asked.get("scheduler") or "", asked.get("cluster") or "")
-    small = not asked.get("workers") and sum(map(_need, sources)) < _WORTH_PROCESSES
+    memory = int(asked.get("memory_gb", 0) * 1e9)
+    place = Place(asked.get("workers", 0), memory, asked.get("scheduler") or "", asked.get("cluster") or "")
+    small = not asked.get("workers") and sum(map(_text_bytes, sources)) < _WORTH_PROCESSES
     if place.on_dask:
         return place
     return None if len(sources) < 2 or place.processes < 2 or small else place
 
 
-_WORTH_PROCESSES = 1_500_000_000
-"""Memory need of all inputs from which other processes are worth their start (about a second each)."""
+_WORTH_PROCESSES = 200_000_000
+"""Bytes of JSON from which other processes are worth their start (about a second each)."""
+
+
+def _text_bytes(source: Source) -> int:
+    """Bytes of JSON in an input, by its size: gzip leaves about a twelfth of a trace."""
+    return source.size * (1 if source.path.endswith(".json") else 12)
 
 
 def _need(source: Source) -> int:
-    """Bytes that reading and analyzing an input takes at its peak, by its size: 16 times what gzip leaves of a trace, or as much as plain text."""
-    plain = source.path.endswith(".json")
-    return int(source.size * (_PEAK_OF_PLAIN if plain else _PEAK_OF_COMPRESSED)) + _PEAK_OF_NOTHING
+    """Bytes that reading and analyzing an input takes at its peak: up to three times its JSON (benchmarks/ranks.py), and the program."""
+    return 3 * _text_bytes(source) + 150_000_000
 
 
-_PEAK_OF_PLAIN, _PEAK_OF_COMPRESSED, _PEAK_OF_NOTHING = 3, 40, 150_000_000
+def baseline_of(asked: Mapping[str, Any], settings: Settings) -> Mapping[str, Table]:
+    """The clean samples of the second trace that was asked for, as a table to give to every rank; none without."""
+    if not asked.get("baseline"):
+        return {}
+    samples = baseline_samples(traces([asked["baseline"]], asked), replace(settings, steps=None))
+    return {samples.schema.name: samples}
 
 
 def traces(paths: list[str], asked: Mapping[str, Any], progress: Progress | None = None) -> Iterator[Trace]:
@@ -150,7 +152,7 @@ def _groups(path: str | None) -> tuple[tuple[str, str], ...]:
     said = toml(Path(path))
     wrong = [f"{name} = {value!r}" for name, value in said.items() if value not in DIMENSIONS]
     if wrong:
-        raise WrongSettings(f"--groups {path}: {', '.join(wrong)}; expected lines like mesh_tp = \"tp\", one of {', '.join(DIMENSIONS)}")
+        raise WrongSettings(f'--groups {path}: {", ".join(wrong)}; expected lines like mesh_tp = "tp", one of {", ".join(DIMENSIONS)}')
     return tuple(sorted(said.items()))
 
 

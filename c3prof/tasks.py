@@ -102,7 +102,9 @@ def _in_processes(function: Callable[[A], R], tasks: Sequence[Task[A]], place: P
             yield position, _alone(function, tasks[position])
 
 
-def _admitted(pool: ProcessPoolExecutor, function: Callable[[A], R], tasks: Sequence[Task[A]], cap: int, most: int) -> Iterator[tuple[int, R]]:
+def _admitted(
+    pool: ProcessPoolExecutor, function: Callable[[A], R], tasks: Sequence[Task[A]], cap: int, most: int
+) -> Iterator[tuple[int, R]]:
     """Submits a task when its need fits under the cap beside the running ones, or when nothing else runs."""
     waiting = list(range(len(tasks)))
     running: dict[Future[R], int] = {}
@@ -157,7 +159,13 @@ def _on_dask(function: Callable[[A], R], tasks: Sequence[Task[A]], place: Place)
     except ImportError as error:
         raise MissingExtra("dask.distributed", "cluster", "--scheduler and --cluster") from error
     with _client(distributed, place) as client:
-        futures = client.map(function, [task.argument for task in tasks], pure=False, retries=_RETRIES, key=[f"c3prof-{i}-{task.name}" for i, task in enumerate(tasks)])
+        futures = client.map(
+            function,
+            [task.argument for task in tasks],
+            pure=False,
+            retries=_RETRIES,
+            key=[f"c3prof-{i}-{task.name}" for i, task in enumerate(tasks)],
+        )
         positions = {future.key: position for position, future in enumerate(futures)}
         for future in distributed.as_completed(futures, loop=client.loop):
             position = positions[future.key]

@@ -111,8 +111,8 @@ def ranks_of(text: str) -> frozenset[int]:
     """The ranks that a list like "0-7,64" names; WrongSettings if it is none."""
     ranks: set[int] = set()
     for part in text.replace(" ", "").split(","):
-        first, _, last = part.partition("-")
-        if not first.isdigit() or (last and not last.isdigit()):
+        first, dash, last = part.partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()):
             raise WrongSettings(f"ranks={text!r}: expected numbers and ranges like 0-7,64; {part!r} is neither")
         ranks.update(range(int(first), int(last or first) + 1))
     return frozenset(ranks)

@@ -82,10 +82,32 @@ class _Span:
     place: int
     start: float
     end: float
+    shared: float = 0.0
+    done: float = 0.0
 
 
 def contended(program: Program, seed: int = 0) -> list[dict[str, Any]]:
     """Kineto documents, one a rank, of the program under contention. The same seed gives the same documents."""
+    kernels, collectives = _simulated(program, seed)
+    return [_document(program, rank, kernels, collectives) for rank in range(program.ranks)]
+
+
+def realized(program: Program, seed: int = 0, rank: int = 0) -> dict[str, float]:
+    """Of each kernel name the slowdown that came about: shared time over the work done in it, without the first step.
+
+    It differs from the planted factor only for kernels whose rate varies (tail_slowdown).
+    """
+    kernels, _ = _simulated(program, seed)
+    sums: dict[str, list[float]] = {}
+    for span in kernels:
+        if span.rank == rank and span.step and span.shared >= 0.05 * (span.end - span.start):
+            total = sums.setdefault(program.kernels[span.place].name, [0.0, 0.0])
+            total[0] += span.shared
+            total[1] += span.done
+    return {name: shared / done for name, (shared, done) in sums.items()}
+
+
+def _simulated(program: Program, seed: int) -> tuple[list[_Span], list[_Span]]:
     rng = np.random.default_rng(seed)
     kernels: list[_Span] = []
     collectives: list[_Span] = []
@@ -97,7 +119,7 @@ def contended(program: Program, seed: int = 0) -> list[dict[str, Any]]:
         kernels += here_kernels
         collectives += here_collectives
         begin = max(span.end for span in here_kernels + here_collectives) + 50 * program.gap
-    return [_document(program, rank, kernels, collectives) for rank in range(program.ranks)]
+    return kernels, collectives
 
 
 def _step(
@@ -109,6 +131,7 @@ def _step(
     delay = {(r, i): rng.exponential(program.collectives[i].delay) for i in taking_part for r in range(program.ranks)}
     kernel_at, left, start = [0] * program.ranks, work[:, 0].copy(), np.full(program.ranks, begin)
     ready: dict[tuple[int, int], float] = {}
+    shared, done = np.zeros(program.ranks), np.zeros(program.ranks)
     spans: list[_Span] = []
     collectives: list[_Span] = []
     now, queue, free = begin, list(taking_part), begin
@@ -133,8 +156,12 @@ def _step(
         for r in range(program.ranks):
             if computing[r]:
                 left[r] -= (soon - now) * rates[r]
+                if beside[r]:
+                    shared[r] += soon - now
+                    done[r] += (soon - now) * rates[r]
                 if left[r] < 1e-9:
-                    spans.append(_Span(r, step, kernel_at[r], float(start[r]), soon))
+                    spans.append(_Span(r, step, kernel_at[r], float(start[r]), soon, float(shared[r]), float(done[r])))
+                    shared[r] = done[r] = 0.0
                     kernel_at[r] += 1
                     start[r] = soon + program.gap
                     left[r] = work[r, min(kernel_at[r], work.shape[1] - 1)]

@@ -32,7 +32,15 @@ def analyze(
     show_config: options.ShowConfig = False,
 ) -> None:
     """Where the step goes: compute, hidden and exposed communication, copies, idle."""
-    flags = {"format": format_, "by": by, "steps": steps, "rules": rules, "only": only or None, "top": top, "baseline": baseline}
+    flags: dict[str, Any] = {
+        "format": format_,
+        "by": by,
+        "steps": steps,
+        "rules": rules,
+        "only": only or None,
+        "top": top,
+        "baseline": baseline,
+    }
     flags |= {"workers": workers, "memory_gb": memory, "scheduler": scheduler, "cluster": cluster, "groups": groups}
     flags |= {"strict": strict, "quiet": quiet, "cache": False if no_cache else None}
     asked = config(flags)
@@ -52,9 +60,11 @@ def given(paths: list[str] | None, sample: str | None) -> list[str]:
     if sample is not None:
         if paths:
             raise WrongSettings("give either PATH or --sample NAME, not both")
+        from pathlib import Path
+
         from c3prof.sample_traces import path_of
 
-        return [path_of(sample)]
+        return sorted(str(path) for path in Path(path_of(sample)).glob("*.json.gz"))
     if not paths:
         raise WrongSettings("give at least one PATH, or --sample NAME; c3prof analyze --help lists what there is")
     return paths

@@ -26,7 +26,7 @@ def export(
     no_cache: options.NoCache = None,
 ) -> None:
     """Write a trace for Perfetto, with tracks of hidden and exposed communication and the slowdown of each kernel."""
-    from c3prof.app.run import analyzed, loaded
+    from c3prof.app.run import analyzed, loaded, on_one_clock
     from c3prof.commands.analyze import given
     from c3prof.renderers.perfetto import chosen_ranks, first_ns, write_perfetto
 
@@ -34,7 +34,8 @@ def export(
         raise WrongSettings("say where to: --perfetto out.json.gz")
     span = _window(window)
     asked = config({"rules": rules, "quiet": quiet, "cache": False if no_cache else None})
-    trace, report = analyzed(loaded(given(paths, sample), lambda *_: None, asked), lambda *_: None, asked)
+    read = loaded(given(paths, sample), lambda *_: None, asked)
+    trace, report = on_one_clock(read), analyzed(read, lambda *_: None, asked)
     begin = first_ns(trace)
     try:
         kept = chosen_ranks(ranks, trace.rank_numbers)

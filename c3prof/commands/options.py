@@ -21,7 +21,9 @@ Sample = Annotated[str | None, typer.Option("--sample", metavar="NAME", help="A 
 Baseline = Annotated[str | None, typer.Option("--baseline", metavar="PATH", help="A second trace without overlap, for slowdown.")]
 ShowConfig = Annotated[bool, typer.Option("--show-config", help="Print the settings and where each comes from, and exit.")]
 Workers = Annotated[int | None, typer.Option("--workers", metavar="N", help="Processes that read inputs.", show_default="CPUs")]
-Memory = Annotated[float | None, typer.Option("--memory", metavar="GB", help="Memory they may use together.", show_default="60 % of the free")]
+Memory = Annotated[
+    float | None, typer.Option("--memory", metavar="GB", help="Memory they may use together.", show_default="60 % of the free")
+]
 Scheduler = Annotated[str | None, typer.Option("--scheduler", metavar="ADDR", help="Read inputs on this dask scheduler's workers.")]
 Cluster = Annotated[str | None, typer.Option("--cluster", metavar="local", help="Read inputs on a dask cluster of this machine.")]
-Groups = Annotated[str | None, typer.Option("--groups", metavar="FILE", help="TOML: dimension of groups, name = \"tp\".")]
+Groups = Annotated[str | None, typer.Option("--groups", metavar="FILE", help='TOML: dimension of groups, name = "tp".')]

@@ -19,7 +19,10 @@ TABLES = ("slowdown", "interference", "footprint", "c3", "sample_counts")
 Kernel = Annotated[str | None, typer.Option("--kernel", metavar="REGEX", help="Only kernels whose name matches.")]
 CoRunner = Annotated[str | None, typer.Option("--co-runner", metavar="REGEX", help="Only co-runners that match, like comm:all_reduce.")]
 MinLost = Annotated[
-    str | None, typer.Option("--min-lost", metavar="SHARE", help="Only rows that lose this share of the rank's compute time, like 1%, or a time, like 2ms.")
+    str | None,
+    typer.Option(
+        "--min-lost", metavar="SHARE", help="Only rows that lose this share of the rank's compute time, like 1%, or a time, like 2ms."
+    ),
 ]
 Explain = Annotated[str | None, typer.Option("--explain", metavar="SIGNATURE", help="The samples behind one signature, instead.")]
 
@@ -90,7 +93,8 @@ def _filtered(report: "Report", wanted: dict[str, re.Pattern[str]], least: Calla
     if least is not None:
         compute = report["sample_counts"].frame.groupby("rank")["compute_ns"].sum()
         frame = frame[frame["lost_ns"] >= frame["rank"].map(compute).map(least)]
-    return replace(report, tables={**report.tables, "slowdown": replace(table, frame=frame.reset_index(drop=True))})
+    tables = {**report.tables, "slowdown": replace(table, frame=frame.reset_index(drop=True))}
+    return replace(report, tables=tables, settings={**report.settings, "page": "slowdown"})
 
 
 def _samples(sources: list[str], signature: str, asked: Config) -> Any:

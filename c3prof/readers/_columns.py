@@ -74,7 +74,8 @@ def joined(pieces: Iterable[Mapping[str, Columns]]) -> dict[str, Columns]:
     for table, columns in TABLES.items():
         parts = [piece[table] for piece in pieces]
         tables[table] = {
-            name: np.concatenate([part[name] for part in parts], dtype=DTYPES[kind]) if parts else np.empty(0, DTYPES[kind]) for name, kind in columns.items()
+            name: np.concatenate([part[name] for part in parts], dtype=DTYPES[kind]) if parts else np.empty(0, DTYPES[kind])
+            for name, kind in columns.items()
         }
     return tables
 

@@ -23,7 +23,7 @@ def text_of(value: Any, column: Column) -> str:
         value = "yes" if value else "no"
     if isinstance(value, str):
         return value
-    if column.unit == "ratio" and column.name.startswith(_FACTORS):
+    if column.unit in ("", "ratio") and column.name.startswith(_FACTORS):
         return f"{value:.2f}×"
     written = text_of_ratio if is_ratio(column) else _WRITTEN.get(column.unit)
     return written(value) if written else _number(value, column)

@@ -22,6 +22,7 @@ _FONT = "system-ui, -apple-system, Segoe UI, Roboto, sans-serif"
 _STEPS_SHOWN = 400
 _POINTS_SHOWN = 4_000
 _NOT_A_STEP = ("outside", "-1")
+_WRAPPERS = frozenset({"Kernel", "Kernel2", "kernel", "device_kernel"})
 _SYMBOLS = (
     "circle",
     "square",
@@ -48,21 +49,22 @@ def plain(text: object, length: int = 60) -> str:
 
 
 def short_kernel(name: object, length: int = 46) -> str:
-    """What tells a kernel from another in a label: its function without template and call arguments, cut to a length."""
+    """What tells a kernel from another in a label: its function without call and template arguments, cut to a length.
+
+    A wrapper such as cutlass::Kernel<name> is named by what it wraps.
+    """
     text = str(name).removeprefix("void ").replace("(anonymous namespace)::", "")
-    depth, kept = 0, []
-    for letter in text:
-        depth += letter in "<("
-        if depth == 0:
-            kept.append(letter)
-        depth -= letter in ">)" and depth > 0
-    return plain("".join(kept).strip() or text, length)
+    head, _, inside = text.partition("<")
+    if head.rsplit("::", 1)[-1] in _WRAPPERS and inside:
+        head = inside.split(",")[0].split(">")[0]
+    head = head.partition("(")[0] if not head.startswith("Mem") else head
+    return plain(head.strip() or text, length)
 
 
 def figure(data: list[dict[str, Any]], x: str = "", y: str = "", *, height: int = 340, **layout: Any) -> Figure:
     """Traces with the layout that all figures share; x and y are axis titles."""
-    axis = {"gridcolor": "#D9DEE5", "zerolinecolor": "#B8BEC6", "linecolor": "#B8BEC6", "automargin": True}
-    shared = {
+    axis: dict[str, Any] = {"gridcolor": "#D9DEE5", "zerolinecolor": "#B8BEC6", "linecolor": "#B8BEC6", "automargin": True}
+    shared: dict[str, Any] = {
         "height": height,
         "autosize": True,
         "font": {"family": _FONT, "size": 13, "color": "#1B2430"},
@@ -94,7 +96,7 @@ def steps_only(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(step=frame["step"].astype(str).astype(np.int64))
 
 
-def numbers(frame: pd.DataFrame, column: str) -> pd.Series:  # type: ignore[type-arg] # what a column holds is not known here
+def numbers(frame: pd.DataFrame, column: str) -> "pd.Series[float]":
     """A column as float64, NaN where nothing is known."""
     return pd.to_numeric(frame[column], errors="coerce").astype(np.float64)
 
@@ -180,7 +182,11 @@ def run_bar(report: Report) -> Figure | None:
         if shares[name] > 0
     ]
     return figure(
-        data, barmode="stack", height=120, xaxis={"range": [0, 100], "ticksuffix": " %"}, margin={"l": 8, "r": 18, "t": 36, "b": 28}
+        data,
+        barmode="stack",
+        height=120,
+        xaxis={"range": [0, 100.5], "ticksuffix": " %", "dtick": 20},
+        margin={"l": 8, "r": 18, "t": 36, "b": 28},
     )
 
 
@@ -198,7 +204,7 @@ def exposed_by_cause(report: Report) -> Figure | None:
     frame = exposed_rows(report)
     if not len(frame):
         return None
-    sums = frame.groupby(["cause", "collective"])["exposed_ns"].sum().unstack(fill_value=0) / NS_PER_MS
+    sums = frame.pivot_table("exposed_ns", "cause", "collective", "sum", fill_value=0) / NS_PER_MS
     order = sums.sum(axis=1).sort_values().index
     data = [
         {

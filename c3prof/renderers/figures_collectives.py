@@ -118,9 +118,10 @@ def rank_map(report: Report, measure: str = "exposed_ns") -> Figure | None:
         return None
     frame = frame.assign(value=numbers(frame, measure) / NS_PER_MS)
     frame = _with_steps(frame)
-    values = frame.groupby(["rank", "step"])["value"].sum(min_count=1).unstack()
-    if not values.notna().any().any():
+    frame = frame[frame["value"].notna()]
+    if not len(frame):
         return None
+    values = frame.pivot_table("value", "rank", "step", "sum")
     return heat_map(values.iloc[:, :400], "step", "rank", "ms")
 
 

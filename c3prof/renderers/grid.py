@@ -55,16 +55,18 @@ def grid(
     bar: str = "",
     total: float = 0,
     accounting: bool = False,
+    intervals: bool = True,
     width: int = 98,
 ) -> Made:
     """The rows as a grid of at most `width` characters.
 
     columns: in order of importance, () for all of the schema; those that hold nothing are left out, then from the end
-    those that do not fit, `first` last of all. bar: a column that is drawn too, with its share of `total`. accounting: draw the parts of span_ns as one stacked bar.
+    those that do not fit, `first` last of all. bar: a column that is drawn too, with its share of `total`. accounting: draw
+    the parts of span_ns as one stacked bar. intervals: write X_low and X_high behind X.
     """
     names = _told([name for name in (columns or schema.names) if name in schema.names], shown)
     names = [name for name in names if _interval_of(name, schema) is None]
-    drawn = {name: _column(schema[name], shown, schema) for name in names}
+    drawn = {name: _column(schema[name], shown, schema if intervals else None) for name in names}
     bars = _bars(shown, bar if bar in names else "", total, accounting=accounting and all(name in schema.names for name in PARTS.values()))
     kept = _fitting(drawn, width - sum(column.width + _GAP for column in bars.values()), first)
     ordered = [drawn[name] for name in kept]
@@ -99,9 +101,9 @@ def _interval_of(name: str, schema: Schema) -> str | None:
     return next((column for column in schema.names if column in (stem, f"{stem}_ns", f"{stem}_gb_s")), None)
 
 
-def _column(column: Column, shown: Sequence[Row], schema: Schema) -> _Drawn:
-    ends = sorted((name for name in schema.names if _interval_of(name, schema) == column.name), reverse=True)
-    cells = [_with_interval(_text(row[column.name], column), [text_of(row[end], schema[end]) for end in ends]) for row in shown]
+def _column(column: Column, shown: Sequence[Row], schema: Schema | None) -> _Drawn:
+    ends = [schema[name] for name in sorted(schema.names, reverse=True) if _interval_of(name, schema) == column.name] if schema else []
+    cells = [_with_interval(_text(row[column.name], column), [text_of(row[end.name], end) for end in ends]) for row in shown]
     prose = column.name in _PROSE
     if not prose:
         cells = [_shortened(readable(cell) if "kernel" in column.name else cell) for cell in cells]

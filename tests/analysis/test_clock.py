@@ -127,7 +127,7 @@ def test_lines_without_noise_are_exact(offset: float, drift: float, n: int, seed
 
 
 def test_a_wild_end_does_not_move_the_line() -> None:
-    true = np.arange(40) * 1e6
+    true = np.arange(40.0) * np.float64(1e6)
     shown = true + 5_000.0
     shown[7] += 3e6
     assert fitted_lines(np.zeros(40, np.int64), true, shown, 1).offset[0] == pytest.approx(5_000.0, abs=1.0)

@@ -179,7 +179,7 @@ def recorded(rank: int, world: int, port: int, builder: str, folder: str, namesp
     """Runs one of BUILDERS for some steps under profile()."""
     if namespace:
         join(namespace)
-    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(Path(folder).parent / "inductor"))
+    os.environ |= {"TORCHINDUCTOR_CACHE_DIR": str(Path(folder).parent / "inductor"), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
     connect(rank, world, port)
     steps = options.pop("steps", STEPS)
     step = BUILDERS[builder](rank, world)

@@ -12,6 +12,7 @@ from c3prof.analysis import schemas
 from c3prof.errors import DataWarning
 from c3prof.renderers import json
 from c3prof.renderers.envelope import json_schema
+from c3prof.renderers.values import pieces
 from c3prof.table import Column, Report, Schema, Table
 
 SCHEMA = Schema(
@@ -54,6 +55,18 @@ def test_the_whole_envelope():
         "warnings": [{"code": "code", "message": "text", "count": 3, "path": "a.json"}],
         "coverage": {"events": 4},
     }
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_pieces_make_the_same_text(size, monkeypatch):
+    whole = json.text(made())
+    monkeypatch.setattr(json, "pieces", lambda table: pieces(table, size))
+    assert json.text(made()) == whole
+
+
+def test_no_tables_and_no_rows():
+    assert stdlib_json.loads(json.text(Report({})))["tables"] == {}
+    assert stdlib_json.loads(json.text(Report({"t": Table.of(SCHEMA)})))["tables"]["t"]["rows"] == []
 
 
 @pytest.mark.parametrize("unknown", [None, math.nan, pd.NA, np.nan, np.float64("inf"), pd.NaT])

@@ -30,7 +30,7 @@ static const char *const ARG_KEYS[ARGS] = {
 /* Keys by a small hash; slots hold positions + 1. */
 typedef struct {
     const char *const *keys;
-    uint8_t slots[KEY_SLOTS];
+    uint8_t slots[KEY_SLOTS], sizes[ARGS];
 } Keys;
 
 static uint32_t key_slot(Bytes at, size_t size) {
@@ -44,13 +44,14 @@ static void keys_init(Keys *table, const char *const *keys, int count) {
         uint32_t slot = key_slot((Bytes)keys[i], strlen(keys[i]));
         while (table->slots[slot]) slot = (slot + 1) % KEY_SLOTS;
         table->slots[slot] = (uint8_t)(i + 1);
+        table->sizes[i] = (uint8_t)strlen(keys[i]);
     }
 }
 
 static int key_position(const Keys *table, Token key) {
     for (uint32_t slot = key_slot(key.at, key.size); table->slots[slot]; slot = (slot + 1) % KEY_SLOTS) {
-        const char *known = table->keys[table->slots[slot] - 1];
-        if (strlen(known) == key.size && memcmp(known, key.at, key.size) == 0) return table->slots[slot] - 1;
+        int position = table->slots[slot] - 1;
+        if (table->sizes[position] == key.size && same_bytes((Bytes)table->keys[position], key.at, key.size)) return position;
     }
     return -1;
 }
@@ -65,13 +66,22 @@ typedef struct {
     Table tables[TABLES];
     int64_t *phases; /* events by code of ph */
     size_t phase_room;
+    int32_t last[FIELDS]; /* code + 1 of the last text of a field; neighbours often have the same */
     int64_t events, without_phase, python_functions;
     int failed; /* out of memory */
 } Scanner;
 
 typedef struct {
-    Token fields[FIELDS], args[ARGS];
+    Token fields[FIELDS], args[ARGS]; /* args only where they are seen */
+    uint64_t seen;                    /* a bit for each of args that has a value */
 } Event;
+
+#define BIT(arg) (1ull << (arg))
+#define BITS(from, to) (BIT(to) - BIT(from)) /* of the args [from, to) */
+
+static const Token NO_VALUE = {NULL, 0, ABSENT};
+
+static Token arg(const Event *event, int position) { return event->seen & BIT(position) ? event->args[position] : NO_VALUE; }
 
 static int is_text(Token text, const char *word) { return strlen(word) == text.size && memcmp(text.at, word, text.size) == 0; }
 
@@ -122,6 +132,19 @@ static int32_t text_code(Scanner *scanner, Token token) {
     return code_of(scanner, unescaped(token, &scanner->scratch));
 }
 
+/* The code of a field's text. */
+static int32_t field_code(Scanner *scanner, const Token *fields, int field) {
+    Token token = fields[field];
+    int32_t last = scanner->last[field] - 1;
+    if (last >= 0 && (token.kind == STRING || token.kind == INTEGER)) {
+        const Entry *entry = &scanner->strings.entries[last];
+        if (entry->size == token.size && same_bytes(scanner->strings.arena + entry->offset, token.at, token.size)) return last;
+    }
+    int32_t code = text_code(scanner, token);
+    scanner->last[field] = code + 1;
+    return code;
+}
+
 static int32_t mark(const Scanner *scanner, int32_t code) { return code < 0 ? 0 : scanner->strings.entries[code].mark; }
 
 /* A device or stream and, when it is other text, its code; 0 when it is left to Python. */
@@ -153,16 +176,16 @@ static int cell_of(Scanner *scanner, ColumnKind kind, Token token, int as_json, 
 }
 
 /* The code of a process or thread; 7 and "7" are the same. */
-static int pid_cell(Scanner *scanner, Token token, Cell *cell) {
-    if (token.kind == DECIMAL) return 0;
-    if (token.kind == INTEGER && token.size == 2 && token.at[0] == '-' && token.at[1] == '0') token.at++, token.size--;
-    cell->whole = text_code(scanner, token);
+static int pid_cell(Scanner *scanner, const Token *fields, int field, Cell *cell) {
+    Token token = fields[field];
+    if (token.kind == DECIMAL || (token.kind == INTEGER && token.size == 2 && memcmp(token.at, "-0", 2) == 0)) return 0;
+    cell->whole = field_code(scanner, fields, field);
     return 1;
 }
 
 /* Members of the args object at `at`. */
 static Bytes args_end(Scanner *scanner, Bytes at, Bytes end, Event *event) {
-    for (int i = 0; i < ARGS; i++) event->args[i].kind = ABSENT;
+    event->seen = 0;
     Bytes object = at;
     at = space_end(at + 1, end);
     if (at < end && *at == '}') at++;
@@ -171,7 +194,10 @@ static Bytes args_end(Scanner *scanner, Bytes at, Bytes end, Event *event) {
             Token key, value;
             if (!(at = key_end(at, end, &key)) || key.kind == ESCAPED || !(at = value_end(at, end, 2, &value))) return NULL;
             int position = key_position(&scanner->arg_keys, key);
-            if (position >= 0) event->args[position] = value;
+            if (position >= 0) {
+                event->args[position] = value;
+                event->seen = (event->seen & ~BIT(position)) | (value.kind == NOTHING ? 0 : BIT(position));
+            }
             at = space_end(at, end);
             if (at == end || (*at != ',' && *at != '}')) return NULL;
             if (*at++ == '}') break;
@@ -185,7 +211,7 @@ static Bytes args_end(Scanner *scanner, Bytes at, Bytes end, Event *event) {
 /* Behind the event at `at`; NULL when it is not strict, not plain or not whole. */
 static Bytes event_end(Scanner *scanner, Bytes at, Bytes end, Event *event) {
     for (int i = 0; i < FIELDS; i++) event->fields[i].kind = ABSENT;
-    for (int i = 0; i < ARGS; i++) event->args[i].kind = ABSENT;
+    event->seen = 0;
     at = space_end(at + 1, end);
     if (at < end && *at == '}') return at + 1;
     for (;;) {
@@ -197,8 +223,7 @@ static Bytes event_end(Scanner *scanner, Bytes at, Bytes end, Event *event) {
         } else {
             if (!(at = value_end(at, end, 1, &value))) return NULL;
             if (position == F_ARGS && value.kind != NOTHING) return NULL;
-            if (position == F_ARGS)
-                for (int i = 0; i < ARGS; i++) event->args[i].kind = ABSENT;
+            if (position == F_ARGS) event->seen = 0;
             if (position >= 0) event->fields[position] = value;
         }
         at = space_end(at, end);
@@ -208,11 +233,12 @@ static Bytes event_end(Scanner *scanner, Bytes at, Bytes end, Event *event) {
     }
 }
 
-/* A row of a table whose columns from `first` on are the args from `arg` on; 1 with values, -1 without, 0 left to Python. */
-static int cells_of(Scanner *scanner, const Event *event, const ColumnSpec *specs, int first, int columns, int arg, Cell *row) {
+/* A row of a table whose columns from `first` on are the args from `from` on; 1 with values, -1 without, 0 left to Python. */
+static int cells_of(Scanner *scanner, const Event *event, const ColumnSpec *specs, int first, int columns, int from, Cell *row) {
     int filled = -1;
+    if (!(event->seen & BITS(from, from + columns - first))) return -1;
     for (int column = first; column < columns; column++) {
-        Token token = event->args[arg + column - first];
+        Token token = arg(event, from + column - first);
         if (specs[column].kind == LANE) {
             if (!lane_cells(scanner, token, &row[column], &row[D_DEVICE_TEXT + column - D_DEVICE])) return 0;
             if (row[D_DEVICE_TEXT + column - D_DEVICE].whole != NONE) filled = 1;
@@ -236,13 +262,12 @@ static int device_cells(Scanner *scanner, const Event *event, Cell *row) {
 }
 
 static int op_cells(Scanner *scanner, const Event *event, int shows_concrete, Cell *row) {
-    const Token *args = event->args;
-    row[O_DIMS].whole = json_code(scanner, args[A_DIMS]);
-    if (row[O_DIMS].whole == NONE) row[O_DIMS].whole = json_code(scanner, args[A_DIMS_OLD]);
-    row[O_TYPES].whole = json_code(scanner, args[A_TYPES]);
-    row[O_STRIDES].whole = json_code(scanner, args[A_STRIDES]);
-    row[O_CONCRETE].whole = shows_concrete ? json_code(scanner, args[A_CONCRETE]) : NONE;
-    Token module = args[A_MODULE];
+    if (!(event->seen & BITS(A_DIMS, A_DEVICE))) return -1;
+    row[O_DIMS].whole = json_code(scanner, arg(event, event->seen & BIT(A_DIMS) ? A_DIMS : A_DIMS_OLD));
+    row[O_TYPES].whole = json_code(scanner, arg(event, A_TYPES));
+    row[O_STRIDES].whole = json_code(scanner, arg(event, A_STRIDES));
+    row[O_CONCRETE].whole = shows_concrete ? json_code(scanner, arg(event, A_CONCRETE)) : NONE;
+    Token module = arg(event, A_MODULE);
     row[O_MODULE].whole = module.kind == STRING && !module.size ? NONE : text_code(scanner, module);
     for (int column = O_DIMS; column < O_COLUMNS; column++)
         if (row[column].whole != NONE) return 1;
@@ -250,13 +275,13 @@ static int op_cells(Scanner *scanner, const Event *event, int shows_concrete, Ce
 }
 
 static int event_cells(Scanner *scanner, const Event *event, Cell *row) {
-    const Token *fields = event->fields, *args = event->args;
+    const Token *fields = event->fields;
     int64_t old;
-    if (!pid_cell(scanner, fields[F_PID], &row[E_PID]) || !pid_cell(scanner, fields[F_TID], &row[E_TID])) return 0;
-    if (!id_of(args[A_EXTERNAL], &row[E_EXTERNAL].whole) || !id_of(args[A_EXTERNAL_OLD], &old)) return 0;
+    if (!pid_cell(scanner, fields, F_PID, &row[E_PID]) || !pid_cell(scanner, fields, F_TID, &row[E_TID])) return 0;
+    if (!id_of(arg(event, A_EXTERNAL), &row[E_EXTERNAL].whole) || !id_of(arg(event, A_EXTERNAL_OLD), &old)) return 0;
     if (row[E_EXTERNAL].whole == NONE) row[E_EXTERNAL].whole = old;
-    row[E_NAME].whole = text_code(scanner, fields[F_NAME]);
-    return id_of(args[A_CORRELATION], &row[E_CORRELATION].whole);
+    row[E_NAME].whole = field_code(scanner, fields, F_NAME);
+    return id_of(arg(event, A_CORRELATION), &row[E_CORRELATION].whole);
 }
 
 /* An event that becomes a row, and its rows in the other tables. 0: left to Python; then no table has changed. */
@@ -305,7 +330,7 @@ static int counted(Scanner *scanner, int32_t phase, int python) {
 static int entered(Scanner *scanner, const Event *event) {
     const Token *fields = event->fields;
     Cell row[MOST_COLUMNS];
-    int32_t phase = text_code(scanner, fields[F_PH]), category = text_code(scanner, fields[F_CAT]);
+    int32_t phase = field_code(scanner, fields, F_PH), category = field_code(scanner, fields, F_CAT);
     if (scanner->failed) return 0;
     row[E_PH].whole = phase;
     row[E_CAT].whole = category;

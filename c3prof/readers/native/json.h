@@ -79,13 +79,44 @@ static inline Bytes escape_end(Bytes at, Bytes end) {
     }
 }
 
+#if defined(__SSE2__) || defined(_M_X64)
+#include <emmintrin.h>
+#define STRIDE 16
+
+/* A bit for each of 16 bytes: a quote, a backslash, a control byte or beyond ASCII. */
+static inline uint32_t special_bits(Bytes at) {
+    __m128i bytes = _mm_loadu_si128((const __m128i *)at);
+    __m128i found = _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')), _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\')));
+    /* as signed bytes, those beyond ASCII are below 0x20 as well */
+    return (uint32_t)_mm_movemask_epi8(_mm_or_si128(found, _mm_cmplt_epi8(bytes, _mm_set1_epi8(0x20))));
+}
+#else
+#define STRIDE 8
 #define EACH(byte) (0x0101010101010101ull * (byte))
 
-/* Whether one of eight bytes is a quote, a backslash, a control byte or beyond ASCII. */
-static inline int is_special(uint64_t eight) {
+/* Not 0 when one of 8 bytes is such a byte. */
+static inline uint32_t special_bits(Bytes at) {
+    uint64_t eight;
+    memcpy(&eight, at, 8);
     uint64_t quote = eight ^ EACH('"'), slash = eight ^ EACH('\\');
     uint64_t found = ((quote - EACH(1)) & ~quote) | ((slash - EACH(1)) & ~slash) | ((eight - EACH(0x20)) & ~eight) | eight;
     return (found & EACH(0x80)) != 0;
+}
+#endif
+
+/* At the first quote, backslash, control byte or byte beyond ASCII; `end` when there is none. */
+static inline Bytes special_at(Bytes at, Bytes end) {
+    while (end - at >= STRIDE) {
+        uint32_t bits = special_bits(at);
+#if STRIDE == 16 && defined(__GNUC__)
+        if (bits) return at + __builtin_ctz(bits);
+#else
+        if (bits) break;
+#endif
+        at += STRIDE;
+    }
+    while (at < end && *at != '"' && *at != '\\' && *at >= 0x20 && *at < 0x80) at++;
+    return at;
 }
 
 /* Behind the string whose opening quote is at `at`. */
@@ -93,9 +124,7 @@ static inline Bytes string_end(Bytes at, Bytes end, Token *token) {
     token->at = ++at;
     token->kind = STRING;
     for (;;) {
-        uint64_t eight;
-        while (end - at >= 8 && (memcpy(&eight, at, 8), !is_special(eight))) at += 8;
-        while (at < end && *at != '"' && *at != '\\' && *at >= 0x20 && *at < 0x80) at++;
+        at = special_at(at, end);
         if (at == end || *at < 0x20) return NULL;
         if (*at == '"') {
             token->size = (size_t)(at - token->at);

@@ -47,6 +47,20 @@ static inline uint64_t hash_of(Bytes at, size_t size, uint64_t seed) {
     return hash ^ (hash >> 29);
 }
 
+/* memcmp() == 0, without a call for what is at most 16 bytes long. */
+static inline int same_bytes(Bytes one, Bytes other, size_t size) {
+    uint64_t a, b, c, d;
+    if (size > 16) return memcmp(one, other, size) == 0;
+    if (size >= 8) {
+        memcpy(&a, one, 8), memcpy(&b, other, 8);
+        memcpy(&c, one + size - 8, 8), memcpy(&d, other + size - 8, 8);
+        return a == b && c == d;
+    }
+    for (size_t i = 0; i < size; i++)
+        if (one[i] != other[i]) return 0;
+    return 1;
+}
+
 static int grown(void **data, size_t wanted, size_t *room, size_t item) {
     if (wanted <= *room) return 1;
     size_t larger = *room < 64 ? 64 : *room + *room / 2;
@@ -85,7 +99,7 @@ static int32_t string_code(Strings *table, Bytes at, size_t size, int *fresh) {
     uint32_t slot = (uint32_t)hash & table->mask;
     for (; table->slots[slot]; slot = (slot + 1) & table->mask) {
         Entry *entry = &table->entries[table->slots[slot] - 1];
-        if (entry->hash == hash && entry->size == size && memcmp(table->arena + entry->offset, at, size) == 0)
+        if (entry->hash == hash && entry->size == size && same_bytes(table->arena + entry->offset, at, size))
             return table->slots[slot] - 1;
     }
     size_t room = (size_t)table->entry_room;
