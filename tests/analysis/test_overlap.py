@@ -169,6 +169,8 @@ def test_only_the_steps_asked_for() -> None:
     assert found["overlap_by_step"].frame["step"].tolist() == [2]
     assert found["overlap_by_collective"].frame[["collectives", "comm_ns"]].to_numpy().tolist() == [[2, 13]]
     assert found["exposed"].frame.query("by == 'collective'")["exposed_ns"].tolist() == [5]
+    other = report(*STEPS, compute(50, 60, device=1), steps=(2, 7))
+    assert other["overlap"].frame["device"].tolist() == [0]
     with pytest.raises(WrongSettings, match="steps 5-9: rank 0 has no such step; recorded are 1 to 2"):
         report(*STEPS, steps=(5, 9))
 
