@@ -1,5 +1,6 @@
 """Overlap by hand (docs/metrics.md §7), and against unit cells."""
 
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -12,7 +13,7 @@ from c3prof.analysis.overlap import overlap
 from c3prof.analysis.settings import Settings
 from c3prof.errors import WrongSettings
 from c3prof.table import Report
-from c3prof.trace import Trace
+from c3prof.trace import WINDOWS, Trace
 from tests.builders import Item, activity, comm, compute, copy, fused, step, trace
 
 ADDITIVE = [
@@ -156,6 +157,15 @@ def test_a_step_starts_after_the_main_stream_is_done_with_the_one_before() -> No
 def test_a_gap_between_recording_windows_lies_outside() -> None:
     found = report(compute(0, 10, step=3), compute(100, 110, step=9))["overlap_by_step"].frame
     assert found[["step", "span_ns"]].to_numpy().tolist() == [[3, 10], [9, 10], ["outside", 90]]
+
+
+def test_the_gap_between_two_recording_windows_is_not_idle() -> None:
+    # window 1: 0-------20              window 2: 90-------120
+    #   compute 0--10, comm 10--12        compute 100-110
+    run = trace(compute(0, 10), comm(10, 12), compute(100, 110))
+    run = replace(run, windows=WINDOWS.frame({"rank": [0, 0], "start_ns": [0, 90], "end_ns": [20, 120]}))
+    (found,) = overlap(run, {}, Settings())[0].frame.to_dict("records")
+    assert [found[name] for name in ("span_ns", "compute_ns", "exposed_ns", "idle_ns")] == [22, 20, 2, 0]
 
 
 def test_a_run_without_steps_is_one_row() -> None:
