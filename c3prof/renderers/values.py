@@ -46,4 +46,4 @@ def _scalar(value: Any) -> Any:
         return value if np.isfinite(value) else None
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
-    return value if isinstance(value, int | bool | str) else str(value)
+    return str(value)
