@@ -19,7 +19,7 @@ from c3prof.analysis.samples import CLEAN, NO_SAMPLE, USES, Samples, samples
 from c3prof.analysis.segments import ratio
 from c3prof.analysis.settings import Settings
 from c3prof.analysis.signatures import signature_texts
-from c3prof.analysis.slowdown import NO_EVIDENCE, SLOWDOWN, Context, clean_times, measured_rows, tick_of
+from c3prof.analysis.slowdown import NO_EVIDENCE, SLOWDOWN, CleanTimes, Context, clean_times, measured_rows, tick_of
 from c3prof.analysis.steps import Lane, lanes
 from c3prof.kernels import COMM
 from c3prof.table import Column, Schema, Table
@@ -104,8 +104,9 @@ def contention(trace: Trace, tables: Mapping[str, Table], settings: Settings) ->
         found[OF_KERNELS.name].append(rows[~comm])
         found[OF_COLLECTIVES.name].append(inseparable(rows[comm]))
         found[OF_CLASSES.name].append(interference_rows(named[~comm], residuals).assign(rank=device.lane.rank))
-        found[SAMPLE_COUNTS.name].append(_counted(device))
-        parts, region = _region_parts(device)
+        clean = clean_times(device.drawn)
+        found[SAMPLE_COUNTS.name].append(_counted(device, clean))
+        parts, region = _region_parts(device, clean)
         if settings.steps is not None:
             parts = parts[parts["step"].notna()]
         found[PARTS.name].append(parts)
@@ -114,12 +115,12 @@ def contention(trace: Trace, tables: Mapping[str, Table], settings: Settings) ->
     return tuple(_table(schema, found[schema.name]) for schema in SCHEMAS)
 
 
-def _counted(device: DeviceSamples) -> pd.DataFrame:
+def _counted(device: DeviceSamples, clean: CleanTimes) -> pd.DataFrame:
     """The row of SAMPLE_COUNTS of one device."""
     drawn = device.drawn
     counts = np.bincount(drawn.use, minlength=len(USES)).tolist()
     compute = ~drawn.comm
-    based = ~np.isnan(clean_times(drawn)[0][drawn.signature])
+    based = ~np.isnan(clean.median_ns[drawn.signature])
     total = int(drawn.duration[compute].sum())
     row = {
         "compute_ns": total,
@@ -134,13 +135,12 @@ def _updated(rows: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([rows.drop(index=found.index), found]).sort_index() if len(found) else rows
 
 
-def _region_parts(device: DeviceSamples) -> tuple[pd.DataFrame, npt.NDArray[np.int64]]:
+def _region_parts(device: DeviceSamples, clean: CleanTimes) -> tuple[pd.DataFrame, npt.NDArray[np.int64]]:
     """Rows of PARTS for one device, and the region of each of its activities (that of its first piece)."""
     rows, marks = device.lane.rows, device.drawn.marks
-    clean, reach = clean_times(device.drawn)
     pieces = region_pieces(rows, device.lane.steps)
     duration = (rows["end_ns"] - rows["start_ns"]).to_numpy()
-    parts = regions(pieces, duration, clean[marks.code], reach[marks.code])
+    parts = regions(pieces, duration, clean.median_ns[marks.code], clean.reach_ns[marks.code])
     region = np.full(len(rows), NONE)
     region[pieces.row[::-1]] = pieces.region[::-1]
     first = np.append(rows["collective_id"].to_numpy(), NONE)[parts["first_collective"].to_numpy()]

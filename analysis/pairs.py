@@ -42,12 +42,12 @@ def shared_time(rows: pd.DataFrame) -> SharedTime:
 
 def co_runners(rows: pd.DataFrame) -> tuple[list[str], npt.NDArray[np.int64]]:
     """The kinds of co-runner among the activities, and the code of each activity: class and kernel class, or the class alone."""
-    kind = rows["class"].astype(object).to_numpy()
-    detail = rows["kernel_class"].astype("category")
-    names = ["other" if isinstance(name, float) else str(name) for name in [*detail.cat.categories, np.nan]]
-    classes, class_code = np.unique(kind.astype(str), return_inverse=True)
-    pair = class_code * len(names) + np.where(detail.cat.codes < 0, len(names) - 1, detail.cat.codes)
-    used, place = np.unique(pair, return_inverse=True)
+    kind, detail = rows["class"].astype("category"), rows["kernel_class"].astype("category")
+    names = [*map(str, detail.cat.categories), "other"]
+    classes = [*map(str, kind.cat.categories)]
+    codes = detail.cat.codes.to_numpy().astype(np.int64)
+    pair = kind.cat.codes.to_numpy().astype(np.int64) * len(names) + np.where(codes < 0, len(names) - 1, codes)
+    place, used = pd.factorize(pair)
     texts = [_text(classes[code // len(names)], names[code % len(names)]) for code in used]
     labels = sorted(set(texts))
     return labels, np.array([labels.index(text) for text in texts], np.int64)[place]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -206,7 +206,7 @@ def _rate_varies(sides: Sides, number: npt.NDArray[np.bool_], context: Context) 
         return varies
     some, share = sides.only(asked), share[asked[sides.over_row]]
     upper = share > some.over.medians(share)[some.over_row]
-    below, above = (rates(some.keeping(half), context.tick_ns, context.counts) for half in (~upper, upper))
+    below, above = (rates(some.keeping(half), context.tick_ns, None) for half in (~upper, upper))
     varies[asked] = (below.high < above.low) | (above.high < below.low)
     return varies
 
@@ -244,11 +244,15 @@ def joined(note: str | None, text: str) -> str:
     return f"{note}; {text}" if isinstance(note, str) and note else text
 
 
-def clean_times(samples: Samples) -> tuple[FloatArray, FloatArray]:
-    """Median clean duration of each signature and the half width of its 95 % interval, ns.
+class CleanTimes(NamedTuple):
+    """Median clean duration of each signature and the half width of its 95 % interval, ns; NaN unknown."""
 
-    NaN with fewer than 3 clean samples or a mixture. Serialized steps count as clean, as they are.
-    """
+    median_ns: FloatArray
+    reach_ns: FloatArray
+
+
+def clean_times(samples: Samples) -> CleanTimes:
+    """The CleanTimes of all signatures: unknown with fewer than 3 clean samples or a mixture; serialized steps are clean."""
     alone = np.flatnonzero(samples.use == CLEAN)
     alone = alone[np.argsort(samples.signature[alone], kind="stable")]
     segments = Segments(samples.signature[alone], len(samples.marks))
@@ -257,4 +261,4 @@ def clean_times(samples: Samples) -> tuple[FloatArray, FloatArray]:
     n = np.maximum(segments.sizes, 2)
     spread = segments.sums((duration - segments.means(duration)[segments.label]) ** 2) / (n - 1)
     reach = t_factor(n - 1) * np.sqrt(np.pi / 2 * spread / n)
-    return np.where(known, segments.medians(duration), np.nan), np.where(known, reach, np.nan)
+    return CleanTimes(np.where(known, segments.medians(duration), np.nan), np.where(known, reach, np.nan))
