@@ -81,7 +81,7 @@ ANALYSES: tuple[Analysis, ...] = (
 
 def schemas() -> list[Schema]:
     """The schemas of the tables that a report may show, in order; names with _ are between analyses only."""
-    return [schema for analysis in ANALYSES for schema in analysis.schemas if not schema.name.startswith("_")]
+    return list({schema.name: schema for analysis in ANALYSES for schema in analysis.schemas if not schema.name.startswith("_")}.values())
 
 
 def analyze(trace: Trace, settings: Settings | None = None) -> Report:
@@ -117,7 +117,7 @@ def combine(parts: Iterable[Part], settings: Settings) -> Report:
     return Report(
         tables=shown,
         warnings=tuple(dict.fromkeys(summary.warnings)),  # a warning about the whole run comes with every rank of it
-        coverage=_coverage(summary),
+        coverage=_coverage(summary) | ranks.coverage(tables),
         inputs=tuple(summary.ranks["path"]),
     )
 

@@ -71,7 +71,9 @@ def bandwidth_fit(run: Joined, split: Waits, groups: Table) -> Table:
     for value in np.unique(key):
         here = key == value
         kind, group = points.kinds[points.kind[here][0]], int(points.group[here][0])
-        rows.append((kind, *groups.frame.loc[group, ["group", "link"]], int(here.sum()), *_described(points.size[here], points.transfer[here])))
+        rows.append(
+            (kind, *groups.frame.loc[group, ["group", "link"]], int(here.sum()), *_described(points.size[here], points.transfer[here]))
+        )
     return Table.of(BANDWIDTH_FIT, dict(zip(BANDWIDTH_FIT.names, map(list, zip(*rows, strict=True)), strict=True)) if rows else None)
 
 
@@ -79,20 +81,29 @@ def transfer_points(run: Joined, split: Waits) -> Points:
     """The operations whose transfer can be used."""
     frame = run.trace.collectives
     kind, size = frame["collective"].astype("category"), frame["size_bytes"].to_numpy()
-    kept = np.isfinite(split.transfer_ns) & (size > 0) & ~split.reasons["first"] & ~split.reasons["below bound"] & (kind != "send").to_numpy()
+    kept = (
+        run.asked
+        & np.isfinite(split.transfer_ns)
+        & (size > 0)
+        & ~split.reasons["first"]
+        & ~split.reasons["below bound"]
+        & (kind != "send").to_numpy()
+    )
     rows = np.flatnonzero(kept & (split.transfer_ns > 0))
     n = int(split.operation.max(initial=-1)) + 1
     transfer = medians(split.operation[rows], split.transfer_ns[rows], n)
     first = np.unique(split.operation[rows], return_index=True)[1]
     at = rows[first]
     names = [str(name) for name in kind.cat.categories]
-    return Points(kind.cat.codes.to_numpy()[at].astype(np.int64), run.groups.code[at], size[at].astype(float), transfer[split.operation[at]], names)
+    return Points(
+        kind.cat.codes.to_numpy()[at].astype(np.int64), run.groups.code[at], size[at].astype(float), transfer[split.operation[at]], names
+    )
 
 
 def fitted_line(size: Floats, time: Floats) -> Line | None:
     """The Line through (size in bytes, time in ns), weighted by 1/time²: least relative residuals. None when it has no slope.
 
-    Intervals: t distribution with n − 2 degrees of freedom.
+    Intervals: t distribution with n − 2 degrees of freedom; bandwidth_high is NaN where the slope may be 0.
     """
     design = np.stack([1 / time, size / time], axis=1)
     normal = design.T @ design
@@ -102,9 +113,9 @@ def fitted_line(size: Floats, time: Floats) -> Line | None:
     residual = 1 - design @ np.array([alpha, slope])
     covariance = np.linalg.inv(normal) * float(residual @ residual) / (len(size) - 2)
     reach = t_quantile(0.975, len(size) - 2) * np.sqrt(np.diag(covariance))
-    if slope - reach[1] <= 0:
+    if slope <= 0:
         return None
-    ends = (1 / (slope + reach[1]), 1 / (slope - reach[1]))
+    ends = (1 / (slope + reach[1]), 1 / (slope - reach[1]) if slope > reach[1] else math.nan)
     return Line(float(alpha), float(alpha - reach[0]), float(alpha + reach[0]), float(1 / slope), float(ends[0]), float(ends[1]))
 
 
@@ -127,12 +138,34 @@ def t_quantile(p: float, degrees: int) -> float:
 def _described(size: Floats, time: Floats) -> tuple[object, ...]:
     line = fitted_line(size, time)
     if line is None:
-        why = "fewer than 3 operations" if len(size) < 3 else "one message size only" if len(np.unique(size)) < 2 else "time does not grow with size"
+        why = (
+            "fewer than 3 operations"
+            if len(size) < 3
+            else "one message size only"
+            if len(np.unique(size)) < 2
+            else "time does not grow with size"
+        )
         return (*[math.nan] * 7, None, why)
     latency = np.clip(line.alpha / time, 0, 1)
     spent = "latency" if float((latency * time).sum()) * 2 > float(time.sum()) else "bandwidth"
-    note = "negative latency: other than a line" if line.alpha < 0 else ""
-    return (line.alpha, line.alpha_low, line.alpha_high, line.bandwidth, line.bandwidth_low, line.bandwidth_high, max(line.alpha, 0.0) * line.bandwidth, spent, note)
+    note = (
+        "negative latency: other than a line"
+        if line.alpha < 0
+        else "too few or too scattered points for an upper end"
+        if math.isnan(line.bandwidth_high)
+        else ""
+    )
+    return (
+        line.alpha,
+        line.alpha_low,
+        line.alpha_high,
+        line.bandwidth,
+        line.bandwidth_low,
+        line.bandwidth_high,
+        max(line.alpha, 0.0) * line.bandwidth,
+        spent,
+        note,
+    )
 
 
 def line_of(fit: pd.DataFrame, collective: str, group: object) -> Line | None:

@@ -95,11 +95,23 @@ def earliest_plan(ready: Floats, size: Floats, alpha: float, bandwidth: float) -
 def _steps(run: Joined, split: Waits, code: int) -> tuple[Floats, Floats, int, float] | None:
     """Medians over the steps of ready times (from the first) and sizes, the number of steps, and the measured tail."""
     frame = run.trace.collectives
-    rows = np.flatnonzero((run.groups.code == code) & (frame["collective"] == "all_reduce").to_numpy() & np.isfinite(split.transfer_ns) & (frame["step"] >= 0).to_numpy())
+    rows = np.flatnonzero(
+        run.asked
+        & (run.groups.code == code)
+        & (frame["collective"] == "all_reduce").to_numpy()
+        & np.isfinite(split.transfer_ns)
+        & (frame["step"] >= 0).to_numpy()
+    )
     if not len(rows):
         return None
     picked = frame.iloc[rows][["step", "start_ns", "end_ns", "launch_end_ns", "size_bytes"]].assign(operation=split.operation[rows])
-    operations = picked.groupby("operation").agg(step=("step", "first"), start=("start_ns", "max"), end=("end_ns", "max"), launch=("launch_end_ns", "max"), size=("size_bytes", "first"))
+    operations = picked.groupby("operation").agg(
+        step=("step", "first"),
+        start=("start_ns", "max"),
+        end=("end_ns", "max"),
+        launch=("launch_end_ns", "max"),
+        size=("size_bytes", "first"),
+    )
     operations = operations.sort_values(["step", "start"])
     counts = operations.groupby("step").size()
     n = int(counts.mode().iloc[0])
@@ -128,10 +140,20 @@ def _replayed(ready: Floats, size: Floats, n_steps: int, measured: float, line: 
     plans["merged"] = earliest_plan(ready, size, *model)
     tails = {name: plan.end - float(ready.max()) for name, plan in plans.items()}
     note = "messages one after another on one stream; no slowdown of the compute that runs beside them"
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for name in ("recorded", "merged", "single"):
         shown = "+".join(map(str, plans[name].sizes)) if n <= 64 else f"{len(plans[name].sizes)} messages"
-        rows.append((name, len(plans[name].sizes), shown, int(size.sum()), tails[name], tails["recorded"] - tails[name], n_steps, measured if name == "recorded" else np.nan, note))
+        rows.append(
+            (
+                name,
+                len(plans[name].sizes),
+                shown,
+                int(size.sum()),
+                tails[name],
+                tails["recorded"] - tails[name],
+                n_steps,
+                measured if name == "recorded" else np.nan,
+                note,
+            )
+        )
     return rows
-
-

@@ -25,7 +25,9 @@ CLOCKS = Schema(
     "Clock of each rank against a reference rank's",
     (
         Column("rank", "int32", "", "global rank"),
-        Column("offset_ns", "float64", "ns", "clock of the rank minus reference clock at the middle of the run; null when nothing ties them"),
+        Column(
+            "offset_ns", "float64", "ns", "clock of the rank minus reference clock at the middle of the run; null when nothing ties them"
+        ),
         Column("drift_ppm", "float64", "ppm", "how much faster it runs; 0 unless it exceeds 5 standard errors"),
         Column("bound_ns", "float64", "ns", "the offset is right within this, over the whole window of the rank"),
         Column("reference", "int32", "", "rank that the offset is against: the lowest of those tied together by common ends or hosts"),
@@ -96,7 +98,7 @@ def aligned(trace: Trace, clocks: Table) -> Trace:
 
 _TIMES = ("start_ns", "end_ns", "at_ns", "launch_end_ns", "wait_start_ns")
 _MAY_LACK = ("launch_end_ns", "wait_start_ns")
-_TIMED = ("activities", "launches", "ops", "annotations", "device_annotations", "collectives", "steps", "counters")
+_TIMED = ("activities", "launches", "ops", "annotations", "device_annotations", "collectives", "steps", "counters", "windows")
 
 
 def middle(trace: Trace) -> int:

@@ -194,7 +194,9 @@ def _least_squares(rank: Codes, true: Floats, distance: Floats, ranks: int, scat
 def _against_reference(lines: Lines, reference: Codes) -> Lines:
     """The same Lines with each reference at exactly 0; its errors are added to the others'."""
     zero = np.where(np.isfinite(lines.offset[reference]), reference, -1)
-    shift, rate, error, drift_error = (np.where(zero >= 0, v[zero], 0.0) for v in (lines.offset, lines.drift, lines.error, lines.drift_error))
+    shift, rate, error, drift_error = (
+        np.where(zero >= 0, v[zero], 0.0) for v in (lines.offset, lines.drift, lines.error, lines.drift_error)
+    )
     drift = (1 + lines.drift) / (1 + rate) - 1
     offset = lines.offset - (1 + drift) * shift
     own = np.arange(len(reference)) == reference

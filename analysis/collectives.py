@@ -29,7 +29,9 @@ COLLECTIVES = Schema(
         Column("end_ns", "int64", "ns", "end on the aligned clock"),
         Column("duration_ns", "int64", "ns", "end − arrival"),
         Column("skew_ns", "float64", "ns", "last arrival − first arrival over the recorded ranks"),
-        Column("wait_ns", "float64", "ns", "part of the duration before the data could move; null where the kind or the record does not tell"),
+        Column(
+            "wait_ns", "float64", "ns", "part of the duration before the data could move; null where the kind or the record does not tell"
+        ),
         Column("transfer_ns", "float64", "ns", "rest of the duration: wait_ns + transfer_ns = duration_ns"),
         Column("last_rank", "object", "", "rank that arrived last, null unknown"),
         Column("algbw_gb_s", "float64", "GB/s", "size_bytes / transfer_ns"),
@@ -42,18 +44,11 @@ COLLECTIVES = Schema(
     ),
 )
 
-_RING_FACTORS = {
-    "all_reduce": lambda n: 2 * (n - 1) / n,
-    "all_gather": lambda n: (n - 1) / n,
-    "reduce_scatter": lambda n: (n - 1) / n,
-    "all_to_all": lambda n: (n - 1) / n,
-    "broadcast": np.ones_like,
-    "reduce": np.ones_like,
-    "send": np.ones_like,
-    "recv": np.ones_like,
-    "send_recv": np.ones_like,
-}
-"""Bus bandwidth over algorithm bandwidth for n ranks, as nccl-tests defines it."""
+_RING_FACTORS = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0, "all_to_all": 1.0}
+"""Bus bandwidth over algorithm bandwidth is this times (n−1)/n for n ranks, as nccl-tests defines it."""
+
+_AS_SENT = ("broadcast", "reduce", "send", "recv", "send_recv")
+"""Kinds whose bus bandwidth is their algorithm bandwidth."""
 
 
 def ledger(run: Joined, split: Waits, groups: Table, hidden: Floats, exposed: Floats) -> Table:
@@ -105,11 +100,10 @@ def bandwidths(kind: pd.Series, size: Codes, n: Codes, split: Waits, duration: F
         algbw = np.where((size > 0) & (time > 0), size / time, np.nan)
     factor = np.full(len(kind), np.nan)
     names = kind.to_numpy(dtype=object)
-    for name, ring in _RING_FACTORS.items():
+    for name, rounds in _RING_FACTORS.items():
         rows = (names == name) & (n > 0)
-        factor[rows] = ring(n[rows].astype(np.float64))
-    point_to_point = np.isin(names, ("send", "recv", "send_recv"))
-    factor[point_to_point] = 1.0
+        factor[rows] = rounds * (n[rows] - 1) / n[rows]
+    factor[np.isin(names, _AS_SENT)] = 1.0
     lower_bound = np.isfinite(algbw) & (alone | split.reasons["no clock"] | split.reasons["partial"])
     return algbw, algbw * factor, lower_bound
 

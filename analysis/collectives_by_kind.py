@@ -25,7 +25,12 @@ COLLECTIVES_BY_KIND = Schema(
         Column("n_records", "int64", "", "records of all ranks"),
         Column("total_bytes", "float64", "B", "sum of message sizes over operations; null when one is unknown"),
         Column("duration_ns", "float64", "ns", "sum of durations over records"),
-        Column("shortest_ns", "float64", "ns", "sum over operations of the shortest duration over ranks: needs no clock, waiting mostly left out"),
+        Column(
+            "shortest_ns",
+            "float64",
+            "ns",
+            "sum over operations of the shortest duration over ranks: needs no clock, waiting mostly left out",
+        ),
         Column("n_split", "int64", "", "records whose duration splits into wait and transfer; the next four sum over these"),
         Column("wait_ns", "float64", "ns", "waiting for other ranks; null without a split record"),
         Column("transfer_ns", "float64", "ns", "moving data; wait_ns + transfer_ns = duration of the split records"),
@@ -50,9 +55,10 @@ def collectives_by_kind(run: Joined, split: Waits, groups: Table, ledger: Table)
     key, found = pd.factorize(run.groups.code * (len(kinds) + 1) + kind)
     n = len(found)
     duration, wait, transfer = (frame[c].to_numpy().astype(np.float64) for c in ("duration_ns", "wait_ns", "transfer_ns"))
-    parted = np.isfinite(transfer) & np.isfinite(wait)
+    parted = run.asked & np.isfinite(transfer) & np.isfinite(wait)
     alone = _alone(run, split, frame, kind)
-    first = np.unique(split.operation, return_index=True)[1]
+    records = np.flatnonzero(run.asked)
+    first = records[np.unique(split.operation[records], return_index=True)[1]]
     size = run.trace.collectives["size_bytes"].to_numpy().astype(np.float64)
 
     def total(values: Floats, rows: npt.NDArray[np.generic]) -> Floats:
@@ -63,8 +69,7 @@ def collectives_by_kind(run: Joined, split: Waits, groups: Table, ledger: Table)
     told = parted & np.isfinite(alone)
     complete = np.bincount(key[parted & ~told], minlength=n) == 0
     alone_sum = np.where(complete, total(alone, told), np.nan)
-    everywhere = np.ones(len(frame), bool)
-    speed = np.isfinite(frame["algbw_gb_s"].to_numpy())
+    speed = run.asked & np.isfinite(frame["algbw_gb_s"].to_numpy())
     sure = speed & ~frame["lower_bound"].to_numpy()
     bounded = np.bincount(key[sure], minlength=n) == 0
     speed = np.where(bounded[key], speed, sure)
@@ -74,26 +79,28 @@ def collectives_by_kind(run: Joined, split: Waits, groups: Table, ledger: Table)
         "collective": kinds[found % (len(kinds) + 1)],
         **{name: about[name].to_numpy() for name in ("group", "group_size", "dimension", "link")},
         "n_operations": np.bincount(key[first], minlength=n),
-        "n_records": np.bincount(key, minlength=n),
+        "n_records": np.bincount(key[records], minlength=n),
         "total_bytes": total(np.where(size >= 0, size, np.nan), first),
-        "duration_ns": total(duration, everywhere),
+        "duration_ns": total(duration, records),
         "shortest_ns": total(split.shortest_ns, first),
         "n_split": np.bincount(key[parted], minlength=n),
         "wait_ns": total(wait, parted),
         "transfer_ns": total(transfer, parted),
         "alone_ns": alone_sum,
         "excess_ns": total(transfer, parted) - alone_sum,
-        "hidden_ns": total(frame["hidden_ns"].to_numpy(), everywhere),
-        "exposed_ns": total(frame["exposed_ns"].to_numpy(), everywhere),
+        "hidden_ns": total(frame["hidden_ns"].to_numpy(), records),
+        "exposed_ns": total(frame["exposed_ns"].to_numpy(), records),
         **{name: medians(key[speed], frame[name].to_numpy()[speed], n) for name in ("algbw_gb_s", "busbw_gb_s")},
         "lower_bound": bounded & (np.bincount(key[speed], minlength=n) > 0),
     }
-    rows = pd.DataFrame(data).sort_values("duration_ns", ascending=False, kind="stable", ignore_index=True)
+    rows = pd.DataFrame(data).query("n_records > 0").sort_values("duration_ns", ascending=False, kind="stable", ignore_index=True)
     return Table.of(COLLECTIVES_BY_KIND, rows)
 
 
 def _alone(run: Joined, split: Waits, frame: pd.DataFrame, kind: Codes) -> Floats:
     """For each record the median transfer of the same message (kind, group, type, bytes) without compute beside it."""
+    if not len(frame):
+        return np.zeros(0)  # pandas 2 cannot factorize an empty MultiIndex
     hidden, duration = frame["hidden_ns"].to_numpy(), frame["duration_ns"].to_numpy()
     transfer = frame["transfer_ns"].to_numpy()
     size, dtype = run.trace.collectives["size_bytes"].to_numpy(), frame["dtype"].cat.codes.to_numpy()

@@ -5,6 +5,7 @@ are three or more. The interval of a difference of means is Welch's, 95 %, unadj
 """
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +29,10 @@ _COLUMNS = (
 
 _KEYS = {
     "change_by_part": ("Change by part of the step", Column("part", "object", "", "column of the table overlap")),
-    "change_by_class": ("Change by class of kernel", Column("kernel_class", "object", "", "class of kernel, kind of collective for communication")),
+    "change_by_class": (
+        "Change by class of kernel",
+        Column("kernel_class", "object", "", "class of kernel, kind of collective for communication"),
+    ),
     "change_by_kernel": ("Change by kernel", Column("kernel", "object", "", "kernel name")),
     "change_by_collective": ("Change by kind of collective", Column("collective", "object", "", "kind of collective")),
 }
@@ -37,7 +41,7 @@ SCHEMAS = {name: Schema(name, title, (key, *_COLUMNS)) for name, (title, key) in
 
 _PARTS = ("span_ns", "compute_ns", "comm_ns", "hidden_ns", "exposed_ns", "copy_ns", "idle_ns")
 
-Samples = pd.DataFrame
+Samples: TypeAlias = pd.DataFrame
 """ns of each step (rows) and key (columns)."""
 
 
@@ -73,7 +77,7 @@ def _by(frame: pd.DataFrame, key: str) -> Samples:
     kept = frame[frame["step"] >= 0] if has_steps else frame
     time = (kept["end_ns"] - kept["start_ns"]).astype(np.float64)
     names = kept[key].astype(object).fillna("unknown").astype(str)
-    sums = time.groupby([kept["step"], names]).sum().unstack(fill_value=0.0)
+    sums = pd.DataFrame({"time": time, "step": kept["step"], "key": names}).pivot_table("time", "step", "key", "sum", fill_value=0.0)
     return _warm(sums / lanes)
 
 
@@ -114,7 +118,10 @@ def _moments(samples: Samples, keys: list[str]) -> tuple[npt.NDArray[np.float64]
 
 
 def _half_width(
-    one: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]], other: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]], n: int, m: int
+    one: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]],
+    other: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]],
+    n: int,
+    m: int,
 ) -> npt.NDArray[np.float64]:
     """t · sqrt(e₁ + e₂) with the degrees of freedom of Welch and Satterthwaite; NaN without two steps on each side."""
     if n < 2 or m < 2:

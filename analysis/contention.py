@@ -132,7 +132,8 @@ def _counted(device: DeviceSamples, clean: CleanTimes) -> pd.DataFrame:
 
 def _updated(rows: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     """The rows with those replaced that were found, by position."""
-    return pd.concat([rows.drop(index=found.index), found]).sort_index() if len(found) else rows
+    parts = [part for part in (rows.drop(index=found.index), found) if len(part)]
+    return pd.concat(parts).sort_index() if len(found) else rows
 
 
 def _region_parts(device: DeviceSamples, clean: CleanTimes) -> tuple[pd.DataFrame, npt.NDArray[np.int64]]:

@@ -100,12 +100,12 @@ def collective_rows(pieces: pd.DataFrame, collectives: pd.DataFrame) -> Int64s:
     return np.where(own >= 0, first + own, NONE)
 
 
-def _shares(pieces: pd.DataFrame, collectives: pd.DataFrame) -> tuple[pd.DataFrame, npt.NDArray[Any]]:
+def _shares(pieces: pd.DataFrame, collectives: pd.DataFrame) -> tuple[pd.DataFrame, list[Any]]:
     """The pieces as numbers: device and cause by code, row in collectives (-1 none); and the device of each code."""
     device, devices = pd.factorize(pieces["device"].to_numpy(dtype=object))
     columns = {name: pieces[name].to_numpy() for name in ("rank", "step", "start_ns", "end_ns", "exposed_ns")}
     cause = pd.Categorical(pieces["cause"].astype(object), categories=CAUSES).codes
-    return pd.DataFrame({**columns, "device": device, "cause": cause, "row": collective_rows(pieces, collectives)}), devices
+    return pd.DataFrame({**columns, "device": device, "cause": cause, "row": collective_rows(pieces, collectives)}), list(devices)
 
 
 def _cut_at(shares: pd.DataFrame, instant: Int64s) -> pd.DataFrame:

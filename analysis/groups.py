@@ -11,7 +11,7 @@ import pandas as pd
 from c3prof.analysis.joined import Joined
 from c3prof.table import Column, Schema, Table
 
-DIMENSIONS = ("dp", "tp", "pp", "ep", "cp")
+DIMENSIONS = ("dp", "tp", "pp", "ep", "cp", "world")
 
 PROCESS_GROUPS = Schema(
     "process_groups",
@@ -87,7 +87,7 @@ def _dimensions(
     world = int(run.trace.ranks["world_size"].max()) if len(run.trace.ranks) else -1
     kinds = pd.DataFrame({"code": run.groups.code, "kind": run.trace.collectives["collective"].to_numpy(dtype=object)}).drop_duplicates()
     used = {int(code): set(part) for code, part in kinds.groupby("code")["kind"]}
-    found = []
+    found: list[tuple[str | None, str | None]] = []
     for i, (name, size) in enumerate(zip(table["name"], table["size"].tolist(), strict=True)):
         texts = {"description": descriptions[i], "name": name}
         texts = {evidence: text for evidence, text in texts.items() if isinstance(text, str)}
@@ -102,9 +102,7 @@ def _dimensions(
     return found
 
 
-def _by_shape(
-    size: int, members: npt.NDArray[np.int64], world: int, kinds: set[str], *, alone: bool
-) -> tuple[str | None, str | None]:
+def _by_shape(size: int, members: npt.NDArray[np.int64], world: int, kinds: set[str], *, alone: bool) -> tuple[str | None, str | None]:
     """What size, stride and kinds suggest: ranks are laid out with tp innermost, then dp, then pp."""
     evidence = "size and stride"
     if size < 2 or len(members) < 2:
@@ -140,4 +138,4 @@ def _first_text(column: pd.Series, code: npt.NDArray[np.int64], n: int) -> list[
 def _link(hosts: pd.Series) -> str | None:
     if hosts.isna().any():
         return None
-    return "intra-node" if hosts.nunique() == 1 else "inter-node"
+    return "intra-node" if len(set(hosts)) == 1 else "inter-node"

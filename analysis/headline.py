@@ -10,20 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from c3prof.analysis.causes import ADVICE
 from c3prof.table import Report
 from c3prof.units import text_of_time
 
 OUTSIDE = "outside"
 """Value of `step` in overlap_by_step for what lies outside all steps."""
-
-_CURES = {
-    "wait": "a rank arrives late, look at the stragglers before the network",
-    "late-launch": "the collective is launched too late to run early: launch it sooner (prefetch, smaller buckets)",
-    "dependency": "compute was queued and waited for the collective: start it earlier, make it smaller, or reorder the work",
-    "host": "the CPU queued the next compute too late: it is launch-bound here (larger work per launch, CUDA graphs, compile)",
-    "host-sync": "the CPU sat in a synchronize or wait call: remove it, or wait later",
-    "no-work": "no compute follows in the step that could hide it: split the collective or overlap it with the next step",
-}
 
 
 @dataclass(frozen=True)
@@ -40,7 +32,7 @@ def headline(report: Report) -> Headline:
         return Headline("")
     runs = report["overlap"].frame
     if not len(runs):
-        return Headline("No device activity and no communication was recorded: there is nothing to account for.")
+        return _light(report)
     base, what = _base(report, runs)
     span = _total(base, "span_ns")
     comm, hidden, exposed = (_total(base, name) for name in ("comm_ns", "hidden_ns", "exposed_ns"))
@@ -50,8 +42,30 @@ def headline(report: Report) -> Headline:
     sentence = _sentence(exposed, span, what, largest)
     if not exposed > 0:
         sentence = f"All communication is hidden behind compute: {text_of_time(comm)}, {percent(comm, span)} of {what}."
-    details = (_hidden(comm, hidden, exposed), _ranks(runs), _cause(report, exposed), _idle(base, span, exposed, what), _cpu(runs))
+    details = (
+        _hidden(comm, hidden, exposed),
+        _ranks(runs),
+        _cause(report, exposed),
+        _straggler(report),
+        _idle(base, span, exposed, what),
+        _cpu(runs),
+    )
     return Headline(sentence, tuple(detail for detail in details if detail))
+
+
+def _light(report: Report) -> Headline:
+    """What a run without any profiler window still tells: how long steps take, and how long they wait for collectives."""
+    steps = report["step_times"].frame if "step_times" in report else pd.DataFrame()
+    if not len(steps):
+        return Headline("No device activity and no communication was recorded: there is nothing to account for.")
+    steps = steps[~steps["phase"].isin(["serialized", "discarded"])]
+    known = steps[steps["blocked_ns"].notna()]
+    took = f"Steps take {text_of_time(float(steps['duration_ns'].median()))} (median of {len(steps):,})"
+    why = ("No profiler window was recorded: what is hidden cannot be told, only how long the host waits.",)
+    if not len(known):
+        return Headline(f"{took}; no wait for a collective was seen.", why)
+    blocked, whole = float(known["blocked_ns"].astype(np.float64).sum()), float(known["duration_ns"].sum())
+    return Headline(f"{took}; the host waits for collectives {percent(blocked, whole)} of the step.", why)
 
 
 def percent(part: float, whole: float) -> str:
@@ -103,13 +117,25 @@ def _largest(report: Report, exposed: float) -> tuple[str, float]:
     if "exposed" not in report or not len(report["exposed"]) or not exposed > 0:
         return "", 0.0
     frame = exposed_rows(report)
-    names = pd.DataFrame({"collective": _words(frame["collective"]), "group": _words(frame["group"]), "ns": frame["exposed_ns"].to_numpy(np.float64)})
+    names = pd.DataFrame(
+        {"collective": _words(frame["collective"]), "group": _words(frame["group"]), "ns": frame["exposed_ns"].to_numpy(np.float64)}
+    )
     sums = names.groupby(["collective", "group"], sort=True)["ns"].sum()
     if not sums.sum() > 0:
         return "", 0.0
-    collective, group = sums.idxmax()
+    collective, group = sums.index[int(sums.to_numpy().argmax())]
     name = collective if collective != "unknown" else "of a kind that the trace does not name"
+    group = _described(report, group)
     return (f"{name} in group {group}" if group else name), float(sums.max() / sums.sum())
+
+
+def _described(report: Report, group: str) -> str:
+    """A process group by its description (dp, mesh_tp, …) where the program gave one: its name is but a number."""
+    if "overlap_by_group" not in report:
+        return group
+    named = report["overlap_by_group"].frame
+    described = named.loc[named["group"].astype(str) == group, "group_desc"].dropna()
+    return str(described.iloc[0]) if len(described) and described.iloc[0] != "undefined" else group
 
 
 def exposed_rows(report: Report) -> pd.DataFrame:
@@ -138,8 +164,11 @@ def _ranks(runs: pd.DataFrame) -> str:
     shares = (sums["exposed_ns"] / sums["span_ns"].where(sums["span_ns"] > 0)).dropna()
     if not len(shares):
         return ""
-    low, high = shares.idxmin(), shares.idxmax()
-    spread = f"from {percent(shares[low], 1.0)} (rank {low}) to {percent(shares[high], 1.0)} (rank {high})"
+    values = shares.to_numpy()
+    low, high = int(values.argmin()), int(values.argmax())
+    if percent(values[low], 1.0) == percent(values[high], 1.0):
+        return f"The exposed share is the same on all {len(shares)} ranks."
+    spread = f"from {percent(values[low], 1.0)} (rank {shares.index[low]}) to {percent(values[high], 1.0)} (rank {shares.index[high]})"
     return f"Over {len(shares)} ranks the exposed share of the run goes {spread}."
 
 
@@ -153,7 +182,18 @@ def _cause(report: Report, exposed: float) -> str:
     cause, share = str(sums.idxmax()), float(sums.max() / sums.sum())
     if cause in ("", "unknown"):
         return ""
-    return f"Main cause: {cause} ({percent(share, 1.0)} of the exposed time) – {_CURES.get(cause, 'see the table exposed')}."
+    return f"Main cause: {cause} ({percent(share, 1.0)} of the exposed time) – {ADVICE.get(cause, 'see the table exposed')}."
+
+
+def _straggler(report: Report) -> str:
+    """The rank that the others wait for most."""
+    if "stragglers" not in report or not len(report["stragglers"]):
+        return ""
+    rows = report["stragglers"].frame
+    row = rows.loc[rows["caused_wait_ns"].idxmax()]
+    why = f" ({row['cause']})" if pd.notna(row["cause"]) else ""
+    times = f"comes last in {row['n_last']:,} of {row['n_collectives']:,} collectives"
+    return f"The others wait for rank {row['rank']}: it {times} and costs them {text_of_time(row['caused_wait_ns'])}{why}."
 
 
 def _idle(base: pd.DataFrame, span: float, exposed: float, what: str) -> str:

@@ -41,7 +41,10 @@ QUEUE = Schema(
         _RANK,
         _STREAM,
         Column("changes", "int64", "", "changes of the queue length"),
-        *(Column(name, "float64", "", f"{name} of the queue length over its changes") for name in ("mean", "std", "min", "p25", "p50", "p75", "max")),
+        *(
+            Column(name, "float64", "", f"{name} of the queue length over its changes")
+            for name in ("mean", "std", "min", "p25", "p50", "p75", "max")
+        ),
     ),
 )
 CRITICAL_PATH = Schema(
@@ -49,7 +52,9 @@ CRITICAL_PATH = Schema(
     "The critical path of the first recorded step, as HolisticTraceAnalysis finds it",
     (
         _RANK,
-        Column("bound_by", "category", "", "what bounds this part: CPU, compute or communication on the device, launches, gaps between kernels"),
+        Column(
+            "bound_by", "category", "", "what bounds this part: CPU, compute or communication on the device, launches, gaps between kernels"
+        ),
         Column("name", "category", "", "operator, call or kernel"),
         Column("edges", "int64", "", "parts of the path"),
         Column("path_ns", "float64", "ns", "their time on the path"),
@@ -77,7 +82,11 @@ def hta(parts: Iterator[Trace], what: str) -> Report:
                 with _quiet():
                     frames.append(compute(its_trace(trace.only_rank(rank), rank), rank))
             except Exception as error:  # noqa: BLE001 - foreign code fails in its own ways; the other ranks still count
-                found.append(DataWarning("hta-failed", f"HolisticTraceAnalysis fails on rank {rank}: {type(error).__name__}: {error}", path=inputs[-1]))
+                found.append(
+                    DataWarning(
+                        "hta-failed", f"HolisticTraceAnalysis fails on rank {rank}: {type(error).__name__}: {error}", path=inputs[-1]
+                    )
+                )
     if not frames:
         raise UnreadableInput(found[0].message if found else "no rank was given")
     rows = pd.concat(frames, ignore_index=True)
@@ -94,7 +103,9 @@ def _check(what: str) -> None:
         missing = "HolisticTraceAnalysis" if error.name == "hta" else f"{error.name} (for HolisticTraceAnalysis)"
         raise MissingExtra(missing, "hta", f"c3prof hta {what}") from error
     if what == "critical-path" and int(pd.__version__.split(".")[0]) >= _TOO_NEW:
-        raise WrongSettings(f"HolisticTraceAnalysis' critical path needs pandas below {_TOO_NEW}, found {pd.__version__}: pip install 'pandas<{_TOO_NEW}'")
+        raise WrongSettings(
+            f"HolisticTraceAnalysis' critical path needs pandas below {_TOO_NEW}, found {pd.__version__}: pip install 'pandas<{_TOO_NEW}'"
+        )
 
 
 def its_trace(trace: Trace, rank: int) -> Any:
@@ -134,7 +145,9 @@ def _events(trace: Trace) -> pd.DataFrame:
         index_correlation=np.where(launch >= 0, launch + first_launch, 0),
         iteration=activities["step"].to_numpy(),
     )
-    calls = _rows(launches, "cuda_runtime", *_thread(launches)).assign(correlation=launches["correlation"].to_numpy(), index_correlation=linked)
+    calls = _rows(launches, "cuda_runtime", *_thread(launches)).assign(
+        correlation=launches["correlation"].to_numpy(), index_correlation=linked
+    )
     ops = _rows(trace.ops, "cpu_op", *_thread(trace.ops)).assign(iteration=trace.ops["step"].to_numpy())
     marks = _rows(annotations, "user_annotation", *_thread(annotations))
     events = pd.concat([device, calls, ops, marks, _steps(trace)], ignore_index=True)
@@ -145,7 +158,9 @@ def _events(trace: Trace) -> pd.DataFrame:
 def _rows(frame: pd.DataFrame, cat: Any, pid: Any, tid: Any) -> pd.DataFrame:
     start, end = frame["start_ns"].to_numpy(), frame["end_ns"].to_numpy()
     columns = {"cat": cat, "name": frame["name"].astype(str).to_numpy(), "pid": pid, "tid": tid, "ts": start, "dur": end - start}
-    rows = pd.DataFrame({name: value if isinstance(value, str) else np.asarray(value) for name, value in columns.items()}, index=range(len(frame)))
+    rows = pd.DataFrame(
+        {name: value if isinstance(value, str) else np.asarray(value) for name, value in columns.items()}, index=range(len(frame))
+    )
     return rows.assign(stream=-1, correlation=-1, index_correlation=-1, iteration=-1)
 
 
@@ -167,7 +182,7 @@ def _idle(its: Any, rank: int) -> pd.DataFrame:
 
     found = BreakdownAnalysis.get_idle_time_breakdown(its, _GAP_NS, rank, visualize=False)[0]
     exact = found.groupby("stream")["idle_time"].transform("sum")
-    return found.assign(idle_ns=found["idle_time"], idle_ratio=found["idle_time"] / exact.where(exact > 0))[IDLE.names]
+    return IDLE.frame(found.assign(idle_ns=found["idle_time"], idle_ratio=found["idle_time"] / exact.where(exact > 0))[IDLE.names])
 
 
 def _queue(its: Any, rank: int) -> pd.DataFrame:
@@ -177,7 +192,7 @@ def _queue(its: Any, rank: int) -> pd.DataFrame:
     if found is None:
         return QUEUE.frame()
     found.columns = [name[-1] for name in found.columns]
-    return found.reset_index().rename(columns={"count": "changes", "25%": "p25", "50%": "p50", "75%": "p75"})[QUEUE.names]
+    return QUEUE.frame(found.reset_index().rename(columns={"count": "changes", "25%": "p25", "50%": "p50", "75%": "p75"})[QUEUE.names])
 
 
 def _critical_path(its: Any, rank: int) -> pd.DataFrame:
@@ -190,8 +205,10 @@ def _critical_path(its: Any, rank: int) -> pd.DataFrame:
         return CRITICAL_PATH.frame()
     edges = edges[edges["bound_by"] != ""]
     sums = edges.assign(name=edges["s_name"].fillna("")).groupby(["bound_by", "name"])["duration"].agg(["size", "sum"]).reset_index()
-    sums = sums.rename(columns={"size": "edges", "sum": "path_ns"}).sort_values("path_ns", ascending=False, kind="stable", ignore_index=True)
-    return sums.assign(rank=rank, path_ratio=sums["path_ns"] / sums["path_ns"].sum())[CRITICAL_PATH.names]
+    sums = sums.rename(columns={"size": "edges", "sum": "path_ns"}).sort_values(
+        "path_ns", ascending=False, kind="stable", ignore_index=True
+    )
+    return CRITICAL_PATH.frame(sums.assign(rank=rank, path_ratio=sums["path_ns"] / sums["path_ns"].sum())[CRITICAL_PATH.names])
 
 
 ANALYSES: dict[str, tuple[Schema, Callable[[Any, int], pd.DataFrame]]] = {

@@ -91,11 +91,12 @@ def _run_and_steps(lane: Lane) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _sets(lane: Lane, now: Busy) -> dict[str, Spans]:
-    """The instants that each time column counts, and those of pure communication and of anything."""
+    """The instants that each time column counts, and those of pure communication and of anything, inside the window."""
     start, end, comm = lane.rows["start_ns"].to_numpy(), lane.rows["end_ns"].to_numpy(), class_masks(lane.rows)[COMM]
     either = intervals.union(np.concatenate([now.p.starts, now.q.starts]), np.concatenate([now.p.ends, now.q.ends]))
     _, low, high = intervals.union_by(collective_keys(lane.rows)[comm], start[comm], end[comm])
-    return {
+    sets = {
+        "span_ns": lane.asked,
         "compute_ns": now.p,
         "comm_ns": now.q,
         "copy_ns": now.copy,
@@ -107,15 +108,17 @@ def _sets(lane: Lane, now: Busy) -> dict[str, Spans]:
         "comm": now.comm,
         "anything": now.anything,
     }
+    # With gaps between recording windows a step's window may reach into one: nothing was recorded there.
+    return sets if len(lane.asked.starts) == 1 else {name: intervals.intersection(spans, lane.asked) for name, spans in sets.items()}
 
 
 def _measured(sets: Mapping[str, Spans], windows: Spans) -> pd.DataFrame:
-    """Length of each window, and how much of it each set holds, int64 ns."""
+    """How much of each window each set holds, int64 ns."""
 
     def inside(spans: Spans) -> Int64s:
         return intervals.covered_before(spans, windows.ends) - intervals.covered_before(spans, windows.starts)
 
-    return pd.DataFrame({"span_ns": windows.ends - windows.starts, **{name: inside(spans) for name, spans in sets.items()}})
+    return pd.DataFrame({name: inside(spans) for name, spans in sets.items()})
 
 
 def _finished(rows: pd.DataFrame, why: str | None, *, only_fused: bool) -> pd.DataFrame:

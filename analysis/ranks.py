@@ -1,5 +1,6 @@
 """Everything that needs all ranks: one join, then the tables that rest on it."""
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -14,10 +15,9 @@ from c3prof.analysis.groups import PROCESS_GROUPS, process_groups
 from c3prof.analysis.joined import joined
 from c3prof.analysis.settings import Settings
 from c3prof.analysis.stragglers import STRAGGLERS, STRAGGLERS_BY_STEP, WAITS_BY_RANK, stragglers
-from c3prof.analysis.waits import waits
+from c3prof.analysis.waits import NOTES, waits
 from c3prof.table import Table
 from c3prof.trace import Trace
-
 
 SCHEMAS = (
     COLLECTIVES,
@@ -37,10 +37,9 @@ NEEDS = ("_collective_overlap",)
 
 def across_ranks(trace: Trace, tables: Mapping[str, Table], settings: Settings) -> tuple[Table, ...]:
     """The tables of SCHEMAS, in that order, of a summary Trace."""
-    del settings
-    run = joined(trace)
+    run = joined(trace, settings.steps)
     split = waits(run)
-    groups = process_groups(run)
+    groups = process_groups(run, dict(settings.groups))
     collectives = ledger(run, split, groups, *_overlap(tables, len(trace.collectives)))
     fit = bandwidth_fit(run, split, groups)
     return (
@@ -52,6 +51,22 @@ def across_ranks(trace: Trace, tables: Mapping[str, Table], settings: Settings) 
         groups,
         run.clocks,
     )
+
+
+def coverage(tables: Mapping[str, Table]) -> dict[str, object]:
+    """What the numbers about ranks rest on (docs/metrics.md §6); empty without their tables."""
+    if "process_groups" not in tables:
+        return {}
+    groups, ledger, clock = (tables[name].frame for name in ("process_groups", "collectives", "clocks"))
+    contradicting = ledger["note"].cat.categories[ledger["note"].cat.categories.str.contains(NOTES["negative"], regex=False)]
+    bound = clock["bound_ns"].max()
+    return {
+        "collectives matched": int(groups["records"].sum() - groups["unmatched"].sum()),
+        "collectives unmatched": int(groups["unmatched"].sum()),
+        "collectives contradicting their kind": int(ledger["note"].isin(contradicting).sum()),
+        "ranks without a common clock": int(clock["offset_ns"].isna().sum()),
+        **({} if len(clock) < 2 or math.isnan(bound) else {"clock bound ns": math.ceil(bound)}),
+    }
 
 
 def _overlap(tables: Mapping[str, Table], n: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:

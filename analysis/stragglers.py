@@ -49,7 +49,7 @@ WAITS_BY_RANK = Schema(
     "How long each rank waited, and was waited for",
     (
         Column("rank", "int32", "", "global rank"),
-        Column("host", "object", "", "host name, null unknown"),
+        Column("node", "object", "", "number of its host in order of first rank, null unknown"),
         Column("n_collectives", "int64", "", "measured synchronizing collectives that it took part in"),
         Column("n_last", "int64", "", "of these, where it came last by more than the clock bound"),
         Column("duration_ns", "float64", "ns", "sum of its durations"),
@@ -103,7 +103,9 @@ def stragglers(run: Joined, split: Waits) -> tuple[Table, Table, Table]:
         totals = by_rank[by_rank["rank"] == rank].iloc[0]
         note = f"{units} observations" + (" (steps of a group)" if by_step is not None else "")
         known = cause.idxmax() if len(cause) else None
-        rows.append((rank, totals["n_last"], totals["n_collectives"], totals["caused_wait_ns"], known or None, chance, _trend(by_step), note))
+        rows.append(
+            (rank, totals["n_last"], totals["n_collectives"], totals["caused_wait_ns"], known or None, chance, _trend(by_step), note)
+        )
         if by_step is not None:
             steps.append(by_step.assign(rank=rank)[STRAGGLERS_BY_STEP.names])
     rows.sort(key=lambda row: -row[3])
@@ -117,7 +119,7 @@ def stragglers(run: Joined, split: Waits) -> tuple[Table, Table, Table]:
 
 def _measured(run: Joined, split: Waits) -> _Measured:
     frame = run.trace.collectives
-    kept = frame["collective"].isin(SYNCHRONIZING).to_numpy() & np.isfinite(split.wait_ns) & ~split.reasons["first"]
+    kept = frame["collective"].isin(SYNCHRONIZING).to_numpy() & np.isfinite(split.wait_ns) & ~split.reasons["first"] & run.asked
     rows = np.flatnonzero(kept)
     operation, rank = split.operation[rows], frame["rank"].to_numpy()[rows].astype(np.int64)
     step, wait = frame["step"].to_numpy()[rows], split.wait_ns[rows]
@@ -144,7 +146,7 @@ def _by_rank(run: Joined, seen: _Measured) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "rank": numbers,
-            "host": ranks["host"].to_numpy(),
+            "node": _nodes(ranks["host"]),
             "n_collectives": count,
             "n_last": np.bincount(code[seen.last], minlength=len(numbers)),
             "duration_ns": total(seen.duration),
@@ -152,6 +154,12 @@ def _by_rank(run: Joined, seen: _Measured) -> pd.DataFrame:
             "caused_wait_ns": total(seen.caused),
         }
     )
+
+
+def _nodes(hosts: pd.Series) -> npt.NDArray[np.object_]:
+    """Numbers instead of host names: a report holds no names."""
+    codes = pd.factorize(hosts)[0]
+    return np.where(codes < 0, None, codes.astype(object))
 
 
 def _named(seen: _Measured, by_rank: pd.DataFrame) -> list[tuple[int, float, int]]:
@@ -167,7 +175,9 @@ def _named(seen: _Measured, by_rank: pd.DataFrame) -> list[tuple[int, float, int
     pairs["wait"] = waits.reindex(pairs["unit"]).to_numpy()
     most = pairs.groupby("unit")["caused"].transform("max")
     pairs["led"] = (pairs["caused"] == most) & (most > 0)
-    sums = pairs.groupby("rank").agg(led=("led", "sum"), units=("led", "size"), q=("share", "mean"), fair=("fair", "sum"), wait=("wait", "sum"), caused=("caused", "sum"))
+    sums = pairs.groupby("rank").agg(
+        led=("led", "sum"), units=("led", "size"), q=("share", "mean"), fair=("fair", "sum"), wait=("wait", "sum"), caused=("caused", "sum")
+    )
     enough = sums["caused"] >= np.minimum(2 * sums["fair"], sums["fair"] + 0.25 * (sums["wait"] - sums["fair"]))
     found = []
     for rank, row in sums[enough & (sums["led"] > sums["units"] * sums["q"])].iterrows():
@@ -207,17 +217,20 @@ def _causes(run: Joined, seen: _Measured) -> npt.NDArray[np.object_]:
     on_cpu = frame["device"].to_numpy() < 0
     just_launched = (launch_end >= 0) & (start - launch_end <= LAUNCH_LATENCY_NS)
     queued = start - previous_end <= LAUNCH_LATENCY_NS
-    cause = np.where(launch_end >= 0, "compute-late", "").astype(object)
+    cause = np.full(len(frame), "", dtype=object)
+    cause[launch_end >= 0] = "compute-late"
     cause[queued & ~(just_launched & ~on_cpu)] = "comm-late"
     cause[just_launched & ~on_cpu] = "launch-late"
-    return np.asarray(cause[seen.rows])
+    return cause[seen.rows]
 
 
 def _by_step(seen: _Measured, mine: Mask) -> pd.DataFrame | None:
     rows = mine & (seen.step >= 0)
     if not rows.any():
         return None
-    frame = pd.DataFrame({"step": seen.step[rows], "n_last": seen.last[rows].astype(np.int64), "caused_wait_ns": seen.caused[rows], "n_collectives": 1})
+    frame = pd.DataFrame(
+        {"step": seen.step[rows], "n_last": seen.last[rows].astype(np.int64), "caused_wait_ns": seen.caused[rows], "n_collectives": 1}
+    )
     return frame.groupby("step", as_index=False).sum()
 
 

@@ -71,7 +71,7 @@ def contents(trace: Trace) -> Table:
         "activities": len(activities),
         "streams": len(activities[["device", "stream"]].drop_duplicates()),
         "collectives": len(collectives),
-        "steps": trace.steps["step"].nunique(),
+        "steps": max(trace.steps["step"].nunique(), trace.recorded_steps["step"].nunique()),
         "comm_activities": counts.get("comm_activities", 0),
         "comm_with_metadata": counts.get("comm_with_metadata", 0),
         "launched": int((activities["launch"] >= 0).sum()),
@@ -85,7 +85,15 @@ def contents(trace: Trace) -> Table:
 
 def trust(files: pd.DataFrame, warnings: Sequence[DataWarning]) -> Table:
     """The questions of this tool, and whether the files (rows of contents) can answer them."""
-    answers = [_overlap(files, warnings), _collectives(files), _causes(files), _steps(files), _waiting(files), _slowdown(files), _times(files)]
+    answers = [
+        _overlap(files, warnings),
+        _collectives(files),
+        _causes(files),
+        _steps(files),
+        _waiting(files),
+        _slowdown(files),
+        _times(files),
+    ]
     return Table.of(TRUST, dict(zip(TRUST.names, map(list, zip(*answers, strict=True)), strict=True)))
 
 
@@ -98,7 +106,13 @@ def _overlap(files: pd.DataFrame, warnings: Sequence[DataWarning]) -> Answer:
     question = "how much communication is hidden"
     lost, harmful = int(files["events_lost"].sum()), sum(w.bears_on_numbers for w in warnings)
     if not files["activities"].sum() and not files["collectives"].sum():
-        return question, NO, "neither device activity nor communication was recorded: profile with ProfilerActivity.CUDA, or run gloo on CPU"
+        return (
+            question,
+            NO,
+            "neither device activity nor communication was recorded: profile with ProfilerActivity.CUDA, or run gloo on CPU",
+        )
+    if not files["span_ns"].sum():
+        return question, NO, "no profiler window: steps, waits and collectives were recorded, but no timeline"
     if lost or harmful:
         return question, PARTLY, f"{lost:,} events were lost and {harmful} warnings bear on numbers: what is left is exact"
     if not files["activities"].sum():

@@ -92,7 +92,9 @@ def waits(run: Joined) -> Waits:
     reasons["first"] = same.maximum(run.first.astype(np.float64)) > 0
     reasons["below bound"] = transfer < 3 * bound
     shortest = same.minimum(end - start)
-    return Waits(operation, n, skew, wait, transfer, np.where(comparable, same.last_rank[operation], -1), shortest, comparable, bound, reasons)
+    return Waits(
+        operation, n, skew, wait, transfer, np.where(comparable, same.last_rank[operation], -1), shortest, comparable, bound, reasons
+    )
 
 
 @dataclass(frozen=True)

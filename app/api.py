@@ -1,6 +1,6 @@
 """What the timeline asks for, as JSON: lanes, windows, one span, the next hit of a search. Thin: arguments in, plain functions out."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -10,7 +10,7 @@ from c3prof.app.run import Run
 from c3prof.app.spans import details
 from c3prof.app.timeline import Timeline
 from c3prof.renderers.palette import CLASSES
-from c3prof.renderers.perfetto import perfetto_bytes
+from c3prof.renderers.perfetto import chosen_ranks, perfetto_bytes
 
 Answer = Callable[[Run, Timeline, Mapping[str, str]], Any]
 
@@ -26,7 +26,14 @@ def add_api(server: Flask, run: Run) -> None:
 
 def state(run: Run) -> dict[str, Any]:
     """What is being done and how far it is; error for the user, "" if none."""
-    return {"name": run.name, "doing": run.doing, "share": run.share, "error": run.error, "ready": run.timeline is not None, "done": run.done}
+    return {
+        "name": run.name,
+        "doing": run.doing,
+        "share": run.share,
+        "error": run.error,
+        "ready": run.timeline is not None,
+        "done": run.done,
+    }
 
 
 def _endpoint(run: Run, answer: Answer) -> Callable[[], Response]:
@@ -77,21 +84,10 @@ def _perfetto(run: Run, given: Mapping[str, str]) -> Response:
         return _json({"error": run.error or f"still {run.doing}"}, 503)
     try:
         begin, end = (run.timeline.begin + int(float(given[name])) for name in ("begin", "end"))
-        ranks = ranks_of(given.get("ranks", ""), run.trace.rank_numbers)
+        ranks = chosen_ranks(given.get("ranks", ""), run.trace.rank_numbers)
     except (ValueError, KeyError, OverflowError) as error:
         return _json({"error": f"begin, end and ranks are needed as numbers: {error}"}, 400)
     return _download(perfetto_bytes(run.trace, run.report, window=(begin, end), ranks=ranks), "window.json.gz", "application/gzip")
-
-
-def ranks_of(text: str, known: Sequence[int]) -> list[int]:
-    """The known ranks that 0-3,8 names; all for an empty text. ValueError when it cannot be read."""
-    if not text.strip():
-        return list(known)
-    wanted: list[int] = []
-    for part in text.split(","):
-        low, dash, high = part.strip().partition("-") if not part.strip().startswith("-") else (part.strip(), "", "")
-        wanted += [rank for rank in known if int(low) <= rank <= int(high if dash else low)]
-    return wanted
 
 
 def _download(body: bytes, name: str, mimetype: str) -> Response:

@@ -23,10 +23,17 @@ def page(run: Run, _: Query) -> Component:
         card("Waiting and transfer", graph(time_by_kind(report), why_empty(report, "collectives"))),
         card("Exposed by cause", graph(exposed_by_cause(report), why_empty(report, "exposed"))),
     ]
-    for name, title in (("collectives_by_kind", "By kind"), ("collectives", "Ledger"), ("bandwidth_fit", "Fits"), ("bucket_plans", "Bucket plans")):
+    for name, title in (
+        ("collectives_by_kind", "By kind"),
+        ("collectives", "Ledger"),
+        ("bandwidth_fit", "Fits"),
+        ("bucket_plans", "Bucket plans"),
+    ):
         table = report.get(name)
         if table is not None and len(table):
             body.append(card(title, grid(table, f"{name}-grid"), wide=True))
         elif name in ("collectives", "bandwidth_fit"):
             body.append(card(title, missing(why_empty(report, name)), wide=True))
-    return html.Div([head("Collectives", _ABOUT), *body, warnings(report, ("unmatched-collectives", "missing-ranks"))], className="page grid-page")
+    return html.Div(
+        [head("Collectives", _ABOUT), *body, warnings(report, ("unmatched-collectives", "missing-ranks"))], className="page grid-page"
+    )

@@ -19,10 +19,12 @@ def page(run: Run, other: Run | None, _: Query) -> Component:
     if other is None:
         return html.Div([head("Compare"), missing("a second run is needed: c3prof dashboard FIRST --compare SECOND")], className="page")
     if run.report is None or other.report is None or run.trace is None or other.trace is None:
-        return loading(other if run.report is not None else run)
+        return loading(other)
     tables = comparison((run.trace, run.report), (other.trace, other.report))
     figure = graph(change_bars(tables["change_by_part"]), "neither run has an overlap table", label="Change by part of the step")
     body = [card(f"{other.name} against {run.name}", figure, wide=True)]
     for name, table in tables.items():
-        body.append(card(table.schema.title, grid(table, f"{name}-grid") if len(table) else missing("the runs share no such row"), wide=True))
+        body.append(
+            card(table.schema.title, grid(table, f"{name}-grid") if len(table) else missing("the runs share no such row"), wide=True)
+        )
     return html.Div([head("Compare", _ABOUT), *body], className="page grid-page")

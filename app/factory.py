@@ -24,7 +24,7 @@ def create_app(run: Run, other: Run | None = None, *, host: str = "127.0.0.1", t
         update_title="",
         meta_tags=[{"name": "viewport", "content": "width=device-width, initial-scale=1"}],
     )
-    app.layout = layout.shell(run, other)
+    app.layout = layout.shell(run)
     callbacks.register(app, run, other)
     api.add_api(app.server, run)
     guard.guard(app.server, host, token, app.csp_hashes())

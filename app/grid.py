@@ -44,7 +44,11 @@ def grid(table: Table, name: str, *, height: int = 420, selected: int | None = N
         className="ag-theme-quartz",
         style={"height": f"{min(height, 70 + 42 * max(len(records), 2))}px", "width": "100%"},
     )
-    more = f"The first {ROWS:,} of {len(table):,} rows; the CSV has all." if len(table) > ROWS else f"{len(table):,} row{'s' if len(table) != 1 else ''}."
+    more = (
+        f"The first {ROWS:,} of {len(table):,} rows; the CSV has all."
+        if len(table) > ROWS
+        else f"{len(table):,} row{'s' if len(table) != 1 else ''}."
+    )
     link = html.A("CSV", href=f"/api/csv?table={table.schema.name}", className="button", download=f"{table.schema.name}.csv")
     return html.Div([made, html.P([more, " ", link], className="muted under")], role="region", **{"aria-label": table.schema.title})
 
@@ -68,7 +72,10 @@ def _column(column: Column, frame: pd.DataFrame) -> dict[str, Any]:
     if numeric:
         made |= {"filter": "agNumberColumnFilter", "type": "rightAligned", "valueFormatter": {"function": _number_format(column, frame)}}
     elif column.dtype == "bool":
-        made |= {"cellDataType": "text", "valueFormatter": {"function": "params.value == true ? 'yes' : params.value == false ? 'no' : '–'"}}
+        made |= {
+            "cellDataType": "text",
+            "valueFormatter": {"function": "params.value == true ? 'yes' : params.value == false ? 'no' : '–'"},
+        }
     else:
         made |= {"cellDataType": "text", "maxWidth": 420, "valueFormatter": {"function": "params.value == null ? '–' : params.value"}}
     if column.name == "rank":

@@ -6,6 +6,7 @@ CPU threads; then the CPU threads with their launches and, by depth, annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -110,7 +111,7 @@ def _parts(frame: pd.DataFrame, column: str) -> Iterator[tuple[int | str, pd.Dat
     values = frame[column].cat.codes.to_numpy() if isinstance(frame[column].dtype, pd.CategoricalDtype) else frame[column].to_numpy()
     edges = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1], [True]]))
     if len(np.unique(values[edges[:-1]])) == len(edges) - 1:
-        for low, high in zip(edges[:-1], edges[1:], strict=True):
+        for low, high in pairwise(edges):
             yield frame[column].iloc[low], frame.iloc[low:high]
         return
     for value in pd.unique(values):

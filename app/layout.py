@@ -17,7 +17,7 @@ VIEWS = {
 COMPARE = {"/compare": "Compare"}
 
 
-def shell(run: Run, other: Run | None) -> Component:
+def shell(run: Run) -> Component:
     """The frame of the app, which stays while pages change."""
     return html.Div(
         [
@@ -42,14 +42,7 @@ def shell(run: Run, other: Run | None) -> Component:
 def navigation(path: str, *, compare: bool) -> list[Component]:
     """Links to the views, the current one marked."""
     views = VIEWS | (COMPARE if compare else {})
-    return [
-        dcc.Link(name, href=href, className="nav-link current" if href == path else "nav-link", **_current(href == path))
-        for href, name in views.items()
-    ]
-
-
-def _current(is_current: bool) -> dict[str, str]:  # noqa: FBT001 - one flag, one caller
-    return {"title": "current view"} if is_current else {}
+    return [dcc.Link(name, href=href, className="nav-link current" if href == path else "nav-link") for href, name in views.items()]
 
 
 def loading(run: Run) -> Component:
@@ -58,4 +51,5 @@ def loading(run: Run) -> Component:
         return html.Div([html.H1("This run cannot be shown"), html.P(run.error)], className="card failed", role="alert")
     percent = round(run.share * 100)
     bar = html.Div(html.Div(style={"width": f"{max(percent, 3)}%"}, className="bar-done"), className="bar", role="progressbar")
-    return html.Div([html.H1(f"Loading {run.name}"), html.P(f"{run.doing} …", role="status"), bar], className="card loading")
+    early = [html.P(["The ", dcc.Link("timeline", href="/timeline"), " is there already."])] if run.timeline is not None else []
+    return html.Div([html.H1(f"Loading {run.name}"), html.P(f"{run.doing} …", role="status"), bar, *early], className="card loading")

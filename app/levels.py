@@ -14,6 +14,7 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
+_NONE = np.empty(0, np.int64)
 _SPANS_A_CELL = 4
 _ENOUGH = 512
 """Levels end where a lane has fewer entries than this."""
@@ -200,7 +201,7 @@ def _combined(by_class: dict[int, Cells]) -> Cells:
     """Cells of all classes together, each with the class that ran longest in it."""
     parts = _filled(by_class.values())
     if len(parts) <= 1:
-        return parts[0] if parts else Cells(*(np.empty(0, np.int64) for _ in range(3)), np.empty(0, np.uint8))
+        return parts[0] if parts else Cells(_NONE, _NONE, _NONE, np.empty(0, np.uint8))
     cell, busy, count, cls = (np.concatenate([getattr(p, n) for p in parts]) for n in ("cell", "busy", "count", "cls"))
     order = np.argsort(cell, kind="stable")
     cell, busy, count, cls = cell[order], busy[order], count[order], cls[order]

@@ -12,8 +12,8 @@ from c3prof.app.query import Query, link
 from c3prof.app.run import Run
 from c3prof.app.timeline import Timeline
 from c3prof.renderers.figures import exposed_by_cause, kernel_times, rows_of, run_bar, step_bars
-from c3prof.renderers.figures_slowdown import run_rows, scorecard_bars
-from c3prof.renderers.findings import Finding, findings, headline_text, key_numbers, scorecard_numbers
+from c3prof.renderers.figures_slowdown import scorecard_bars
+from c3prof.renderers.findings import Finding, findings, headline_text, key_numbers, readings, scorecard_numbers
 from c3prof.table import Report
 from c3prof.units import text_of_time
 
@@ -30,8 +30,14 @@ def page(run: Run, _: Query) -> Component:
             scorecard(report),
             card("Where the step goes", graph(step_bars(report), why_empty(report, "overlap"), label="Parts of each step"), wide=True),
             card("All ranks' time", graph(run_bar(report), why_empty(report, "overlap"), label="Parts of the run in percent"), wide=True),
-            card("Why communication is exposed", graph(exposed_by_cause(report), why_empty(report, "exposed"), label="Exposed time by cause"), wide=True),
-            card("Kernels that take most time", graph(kernel_times(report), why_empty(report, "kernels"), label="Time by kernel"), wide=True),
+            card(
+                "Why communication is exposed",
+                graph(exposed_by_cause(report), why_empty(report, "exposed"), label="Exposed time by cause"),
+                wide=True,
+            ),
+            card(
+                "Kernels that take most time", graph(kernel_times(report), why_empty(report, "kernels"), label="Time by kernel"), wide=True
+            ),
             warnings(report),
             coverage(report),
         ],
@@ -54,14 +60,12 @@ def stats(report: Report) -> list[Component]:
 def scorecard(report: Report) -> Component:
     """How much of the ideal speed-up of running both at once is realized."""
     about = "How much faster the regions are in which both run, against one after the other."
-    frame = run_rows(rows_of(report, "c3"))
-    if not len(frame):
+    if not len(rows_of(report, "c3")):
         return card("Concurrency scorecard", missing(why_empty(report, "c3")), about=about)
     tiles = [stat(*number) for number in scorecard_numbers(report)]
-    notes = sorted({str(note) for note in frame["note"].dropna() if str(note)}) if "note" in frame else []
-    told = [html.P(note, className="muted") for note in notes[:3]]
+    told = [html.P(text, className="muted") for text in readings(report)]
     figure = graph(scorecard_bars(report), "serial and ideal times are not known: too few activities have a clean baseline")
-    return card("Concurrency scorecard", html.Div(tiles, className="stats small"), figure, *told, about=about)
+    return card("Concurrency scorecard", html.Div(tiles, className="stats small"), *told, figure, about=about)
 
 
 def _findings(report: Report, timeline: Timeline | None) -> Component:

@@ -69,7 +69,10 @@ def why_empty(report: Report, name: str) -> str:
 
 def stat(label: str, value: str, about: str = "") -> Component:
     """One number with its name and what it means."""
-    return html.Div([html.Div(value, className="stat-value"), html.Div(label, className="stat-label"), html.Div(about, className="muted")], className="stat")
+    return html.Div(
+        [html.Div(value, className="stat-value"), html.Div(label, className="stat-label"), html.Div(about, className="muted")],
+        className="stat",
+    )
 
 
 def warnings(report: Report, codes: Sequence[str] = ()) -> Component | None:

@@ -8,7 +8,8 @@ from c3prof.app.grid import grid
 from c3prof.app.parts import card, graph, head, missing, warnings, why_empty
 from c3prof.app.query import Query
 from c3prof.app.run import Run
-from c3prof.renderers.figures import Figure, figure as bare
+from c3prof.renderers import figures
+from c3prof.renderers.figures import Figure
 from c3prof.renderers.figures_collectives import MEASURES, rank_map, straggler_bars
 
 _ABOUT = "One row a rank, one column a step. Arrivals are compared on aligned clocks; a skew below the clock bound is nobody's fault."
@@ -29,13 +30,24 @@ def page(run: Run, query: Query) -> Component:
     )
     body: list[Component | None] = [
         card("Ranks and steps", choice, graph(figure(run, measure), "", ids.RANKS_MAP, "Map of ranks and steps"), wide=True),
-        card("Who the others wait for", graph(straggler_bars(report), why_empty(report, "stragglers"), label="Wait caused by rank"), wide=True),
+        card(
+            "Who the others wait for",
+            graph(straggler_bars(report), why_empty(report, "stragglers"), label="Wait caused by rank"),
+            wide=True,
+        ),
     ]
-    for name, title in (("stragglers", "Stragglers"), ("waits_by_rank", "Waiting by rank"), ("clocks", "Clocks"), ("overlap", "Overlap by rank")):
+    for name, title in (
+        ("stragglers", "Stragglers"),
+        ("waits_by_rank", "Waiting by rank"),
+        ("clocks", "Clocks"),
+        ("overlap", "Overlap by rank"),
+    ):
         table = report.get(name)
         content = grid(table, f"{name}-grid") if table is not None and len(table) else missing(why_empty(report, name))
         body.append(card(title, content, wide=True))
-    return html.Div([head("Ranks", _ABOUT), *body, warnings(report, ("missing-ranks", "duplicate-rank", "clock"))], className="page grid-page")
+    return html.Div(
+        [head("Ranks", _ABOUT), *body, warnings(report, ("missing-ranks", "duplicate-rank", "clock"))], className="page grid-page"
+    )
 
 
 def figure(run: Run, measure: str) -> Figure:
@@ -44,4 +56,4 @@ def figure(run: Run, measure: str) -> Figure:
     if made is not None:
         return made
     what = MEASURES.get(measure, "this")
-    return bare([], height=160, title={"text": f"Nothing to show: {what} is not known in this trace", "font": {"size": 14}})
+    return figures.figure([], height=160, title={"text": f"Nothing to show: {what} is not known in this trace", "font": {"size": 14}})

@@ -3,13 +3,21 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
+from typing import Any
 
+from c3prof.analysis import Part, combine, rank_part
+from c3prof.analysis.clock import aligned
+from c3prof.analysis.joined import joined as joined_ranks
 from c3prof.app.samples import Lookup, sample_lookup
 from c3prof.app.timeline import Timeline
-from c3prof.errors import C3profError
+from c3prof.errors import C3profError, DataWarning, UnreadableInput
+from c3prof.pipeline import settings_of
+from c3prof.pipeline import trace as trace_of
+from c3prof.readers.sources import found
+from c3prof.run import joined
 from c3prof.table import Report
 from c3prof.trace import Trace
 
@@ -17,8 +25,7 @@ Progress = Callable[[str, float], None]
 """Told what is being done and which share of it is done, 0-1."""
 
 Load = Callable[[Sequence[str], Progress], Trace]
-Analyze = Callable[[Trace, Progress], tuple[Trace, Report]]
-"""Gives the report and the Trace on one clock, which the timeline shows."""
+Analyze = Callable[[Trace, Progress], Report]
 
 _LOG = logging.getLogger(__name__)
 
@@ -27,7 +34,7 @@ _LOG = logging.getLogger(__name__)
 class Run:
     """One run by the paths that the user gave.
 
-    trace, timeline and report appear one after another; error is for the user, once something cannot be read.
+    trace (on one clock), timeline and report appear one after another; error is for the user, once something cannot be read.
     """
 
     paths: tuple[str, ...]
@@ -71,13 +78,13 @@ class Run:
         try:
             self._tell("reading", 0.0)
             trace = load(self.paths, self._tell)
-            self._tell("analyzing", 0.0)
-            aligned, report = analyze(trace, self._tell)
             self._tell("drawing the timeline", 0.0)
-            spans = max(sum(len(getattr(aligned, name)) for name in ("activities", "launches", "ops", "annotations")), 1)
-            self.timeline = Timeline.of(aligned, lambda n: self._tell("drawing the timeline", n / spans))
-            self.samples = sample_lookup(aligned)
-            self.trace, self.report = aligned, report
+            shown = on_one_clock(trace)
+            spans = max(sum(len(getattr(shown, name)) for name in ("activities", "launches", "ops", "annotations")), 1)
+            timeline = Timeline.of(shown, lambda n: self._tell("drawing the timeline", n / spans))
+            self.trace, self.samples, self.timeline = shown, sample_lookup(shown), timeline
+            self._tell("analyzing", 0.0)
+            self.report = analyze(trace, self._tell)
         except C3profError as error:
             self.error = str(error)
         except MemoryError:
@@ -87,26 +94,45 @@ class Run:
             self.error = f"{self.name} could not be analyzed ({type(error).__name__}: {error}); please report this with `c3prof doctor`"
 
 
-def loaded(paths: Sequence[str], progress: Progress) -> Trace:
-    """The Trace of paths, read with the readers that fit."""
-    from c3prof.readers import load  # noqa: PLC0415 - readers load pandas; an app that is given a loader does without
-    from c3prof.readers.sources import found  # noqa: PLC0415 - as above
+def loaded(paths: Sequence[str], progress: Progress, asked: Mapping[str, Any] | None = None) -> Trace:
+    """The Trace of all that the paths lead to, from the cache where it is there; a file that cannot be read is a warning.
 
-    total, read = max(sum(source.size for source in found(list(paths)).sources), 1), [0]
+    asked: settings by name (c3prof.config). UnreadableInput when nothing usable is found.
+    """
+    inputs = found(list(paths))
+    total, read = max(sum(source.size for source in inputs.sources), 1), [0]
 
     def tell(count: int) -> None:
         read[0] += count
         progress("reading", read[0] / total)
 
-    return load(list(paths), progress=tell)
+    traces: list[Trace] = []
+    failures: list[DataWarning] = []
+    for place, source in enumerate(inputs.sources):
+        try:
+            traces.append(trace_of(source, place, asked or {}, tell))
+        except UnreadableInput as error:
+            failures.append(DataWarning("unreadable", str(error), path=source.name))
+    if not traces:
+        raise UnreadableInput(failures[0].message if failures else f"{', '.join(paths)}: nothing to read")
+    return joined(traces).with_warnings([*failures, *inputs.warnings])
 
 
-def analyzed(trace: Trace, progress: Progress) -> tuple[Trace, Report]:
-    """The Trace on one clock, where its ranks' clocks could be tied together, and its report."""
-    from c3prof.analysis import analyze  # noqa: PLC0415 - as above
-    from c3prof.analysis.clock import aligned  # noqa: PLC0415 - as above
+def analyzed(trace: Trace, progress: Progress, asked: Mapping[str, Any] | None = None) -> Report:
+    """The report of a Trace, rank by rank."""
+    settings = settings_of(asked or {})
+    ranks = max(len(trace.rank_numbers), 1)
 
-    progress("analyzing", 0.0)
-    report = analyze(trace)
-    clocks = report.get("clocks")
-    return (aligned(trace, clocks) if clocks is not None and len(clocks) else trace), report
+    def parts() -> Iterator[Part]:
+        for place, one in enumerate(trace.each_rank()):
+            progress("analyzing", place / ranks)
+            yield rank_part(one, settings)
+
+    return combine(parts(), settings)
+
+
+def on_one_clock(trace: Trace) -> Trace:
+    """The Trace with the ranks' clocks aligned, where something ties them together."""
+    if len(trace.rank_numbers) < 2 or not len(trace.collectives):
+        return trace
+    return aligned(trace, joined_ranks(trace.summary()).clocks)

@@ -31,7 +31,9 @@ def bound_socket(host: str, port: int) -> socket.socket:
         except OSError as error:
             listener.close()
             if error.errno not in _IN_USE:
-                raise WrongSettings(f"--host {host}: cannot be bound ({error.strerror or error}); give an address of this machine") from error
+                raise WrongSettings(
+                    f"--host {host}: cannot be bound ({error.strerror or error}); give an address of this machine"
+                ) from error
         else:
             return listener
     raise WrongSettings(f"--port {port}: no free port found on {host}; give another --port")
@@ -88,9 +90,7 @@ def wsgi_server(run: Run, other: Run | None, listener: socket.socket, *, host: s
     """A threaded server of the app on a socket that listens already; several users at once."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)  # its request log would tell the token and hide our address
     app = create_app(run, other, host=host, token=token)
-    server = make_server(host, listener.getsockname()[1], app.server, threaded=True, fd=listener.fileno())
-    server.daemon_threads = True
-    return server
+    return make_server(host, listener.getsockname()[1], app.server, threaded=True, fd=listener.fileno())
 
 
 def _address(listener: socket.socket, host: str, token: str | None) -> str:

@@ -15,7 +15,9 @@ from c3prof.renderers.figures import numbers, rows_of
 from c3prof.renderers.figures_slowdown import interference_map, slowdown_ranking, slowdown_samples, waves
 
 _FIRST = ("rank", "kernel", "co_runner", "slowdown", "slowdown_low", "slowdown_high", "lost_ns", "interference", "n_clean", "n_overlapped")
-_ABOUT = "Time of a kernel beside a co-runner over its time alone, per shared time: 1.0 is none. Each interval is 95 % by itself, unadjusted."
+_ABOUT = (
+    "Time of a kernel beside a co-runner over its time alone, per shared time: 1.0 is none. Each interval is 95 % by itself, unadjusted."
+)
 
 
 def page(run: Run, query: Query) -> Component:
@@ -31,11 +33,24 @@ def page(run: Run, query: Query) -> Component:
         chosen = table.frame.iloc[place].to_dict()
         body = [
             card("What loses most", graph(slowdown_ranking(report), "no row has a number; the notes below say why"), wide=True),
-            card("Signatures", grid(table, ids.SLOWDOWN_GRID, selected=place, first=_FIRST), about="Choose a row to see its samples. Help for a column is on its heading.", wide=True),
-            card("Samples", html.Div(samples(run, {str(k): v for k, v in chosen.items()}), id=ids.SLOWDOWN_SAMPLES, **{"aria-live": "polite"}), wide=True),
+            card(
+                "Signatures",
+                grid(table, ids.SLOWDOWN_GRID, selected=place, first=_FIRST),
+                about="Choose a row to see its samples. Help for a column is on its heading.",
+                wide=True,
+            ),
+            card(
+                "Samples",
+                html.Div(samples(run, {str(k): v for k, v in chosen.items()}), id=ids.SLOWDOWN_SAMPLES, **{"aria-live": "polite"}),
+                wide=True,
+            ),
         ]
     body += [
-        card("Interference", graph(interference_map(report), why_empty(report, "interference"), label="Slowdown by class and co-runner"), wide=True),
+        card(
+            "Interference",
+            graph(interference_map(report), why_empty(report, "interference"), label="Slowdown by class and co-runner"),
+            wide=True,
+        ),
         _footprint(run),
         warnings(report, ("few-samples", "first-step-included", "unattributable-fused")),
     ]

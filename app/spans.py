@@ -1,7 +1,7 @@
 """What is known about one span of the timeline: its row, its launch, what ran beside it, its slowdown and its waiting."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -12,10 +12,14 @@ from c3prof.table import Report
 from c3prof.units import text_of_size, text_of_time
 
 _CO_RUNNERS = 12
-_SKIPPED = frozenset({"rank", "start_ns", "end_ns", "launch", "op", "annotation", "collective_id", "parent", "class", "name", "kernels", "order"})
+_SKIPPED = frozenset(
+    {"rank", "start_ns", "end_ns", "launch", "op", "annotation", "collective_id", "parent", "class", "name", "kernels", "order"}
+)
 _HIDDEN_WHEN = (-1, "", None, False)
 
 Fields = list[tuple[str, str]]
+Row: TypeAlias = Any
+"""A row of a frame as pandas gives it, values by column."""
 
 
 def details(timeline: Timeline, report: Report | None, key: str, row: int) -> dict[str, Any]:
@@ -25,7 +29,7 @@ def details(timeline: Timeline, report: Report | None, key: str, row: int) -> di
     links: the launch, operator and annotation that it came from, as lane, row, begin, end.
     """
     lane = timeline.lanes[key]
-    places = np.flatnonzero(lane.rows == row) if row >= 0 else ()
+    places = np.flatnonzero(lane.rows == row) if row >= 0 else np.empty(0, np.int64)
     if not len(places):
         raise KeyError(f"no span {row} in lane {key}")
     place, spans = int(places[0]), lane.pyramid.spans
@@ -44,23 +48,21 @@ def details(timeline: Timeline, report: Report | None, key: str, row: int) -> di
     }
 
 
-def _name(lane: Lane, values: "pd.Series[Any]") -> str:
+def _name(lane: Lane, values: Row) -> str:
     if lane.frame == "steps":
         return f"step {values['step']}"
     return str(values["collective"] if lane.frame == "collectives" else values["name"])
 
 
-def _measured(lane: Lane, values: "pd.Series[Any]", begin: int, end: int) -> Fields:
+def _measured(lane: Lane, values: Row, begin: int, end: int) -> Fields:
     fields = [("duration", text_of_time(end - begin)), ("rank", str(lane.rank) if lane.rank >= 0 else "unknown"), ("lane", lane.label)]
     if lane.section:
         fields.insert(2, ("on", lane.section))
-    for name in ("size_bytes", "bytes", "shared_memory"):
-        if name in values and values[name] > 0:
-            fields.append((name.removesuffix("_bytes").replace("_", " "), text_of_size(float(values[name]))))
-    return fields
+    sizes = [name for name in ("size_bytes", "bytes", "shared_memory") if name in values and values[name] > 0]
+    return [*fields, *((name.removesuffix("_bytes").replace("_", " "), text_of_size(float(values[name]))) for name in sizes)]
 
 
-def _found(timeline: Timeline, report: Report | None, lane: Lane, values: "pd.Series[Any]") -> Iterator[tuple[str, str]]:
+def _found(timeline: Timeline, report: Report | None, lane: Lane, values: Row) -> Iterator[tuple[str, str]]:
     """What the analyses say about the span, and what the rows that it points to add."""
     trace = timeline.trace
     op = _row(trace.ops, values.get("op", -1))
@@ -80,11 +82,11 @@ def _found(timeline: Timeline, report: Report | None, lane: Lane, values: "pd.Se
         yield from _slowdowns(report, lane.rank, str(values["name"]), op)
 
 
-def _row(frame: pd.DataFrame, position: Any) -> "pd.Series[Any] | None":
+def _row(frame: pd.DataFrame, position: Any) -> Row | None:
     return frame.iloc[int(position)] if 0 <= int(position) < len(frame) else None
 
 
-def _of_collective(report: Report | None, collective: "pd.Series[Any]") -> Iterator[tuple[str, str]]:
+def _of_collective(report: Report | None, collective: Row) -> Iterator[tuple[str, str]]:
     yield "collective", str(collective["collective"])
     for label, column in (("group", "group"), ("group is", "group_desc"), ("type", "dtype")):
         if readable(collective[column]) not in _HIDDEN_WHEN:
@@ -103,7 +105,7 @@ def _of_collective(report: Report | None, collective: "pd.Series[Any]") -> Itera
         yield from _of_ledger(same.iloc[0])
 
 
-def _of_ledger(row: "pd.Series[Any]") -> Iterator[tuple[str, str]]:
+def _of_ledger(row: Row) -> Iterator[tuple[str, str]]:
     for column in ("wait_ns", "transfer_ns", "skew_ns", "hidden_ns", "exposed_ns"):
         if readable(row[column]) is not None:
             yield column.removesuffix("_ns"), text_of_time(float(row[column]))
@@ -114,7 +116,7 @@ def _of_ledger(row: "pd.Series[Any]") -> Iterator[tuple[str, str]]:
         yield "note", str(row["note"])
 
 
-def _slowdowns(report: Report, rank: int, kernel: str, op: "pd.Series[Any] | None") -> Iterator[tuple[str, str]]:
+def _slowdowns(report: Report, rank: int, kernel: str, op: Row | None) -> Iterator[tuple[str, str]]:
     table = report.get("slowdown")
     if table is None or not len(table):
         return
@@ -132,14 +134,14 @@ def _factor(row: Mapping[Any, Any]) -> str:
     return f"{row['slowdown']:.2f}×{interval}, {row['n_clean']} clean and {row['n_overlapped']} overlapped"
 
 
-def _recorded(values: "pd.Series[Any]") -> Fields:
+def _recorded(values: Row) -> Fields:
     """The columns of the row that hold something and were not said yet."""
     said = {"size_bytes", "bytes", "shared_memory", "group", "group_desc", "group_size", "seq", "dtype", "collective"}
     rest = ((str(name), readable(value)) for name, value in values.items() if name not in _SKIPPED | said)
     return [(name.replace("_", " "), str(value)) for name, value in rest if value not in _HIDDEN_WHEN]
 
 
-def _links(timeline: Timeline, lane: Lane, values: "pd.Series[Any]") -> Iterator[tuple[str, dict[str, Any]]]:
+def _links(timeline: Timeline, lane: Lane, values: Row) -> Iterator[tuple[str, dict[str, Any]]]:
     for column, frame in (("launch", "launches"), ("op", "ops"), ("annotation", "annotations"), ("collective_id", "collectives")):
         position = int(values.get(column, -1))
         if position < 0:
@@ -149,7 +151,7 @@ def _links(timeline: Timeline, lane: Lane, values: "pd.Series[Any]") -> Iterator
                 yield frame, _target(timeline, other, int(place[0]))
                 break
     if lane.frame == "launches":
-        yield from _launched(timeline, lane, int(values.name))  # type: ignore[call-overload] # the name of an iloc row is its position
+        yield from _launched(timeline, lane, int(values.name))
 
 
 def _launched(timeline: Timeline, lane: Lane, position: int) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from c3prof.trace import ACTIVITIES, LAUNCHES, OPS, RANKS, STEPS, COLLECTIVES, Trace
+from c3prof.trace import ACTIVITIES, COLLECTIVES, LAUNCHES, OPS, RANKS, STEPS, Trace
 
 _KERNELS = ["ampere_bf16_s16816gemm_128x256", "flash_fwd_kernel", "vectorized_elementwise_kernel", "layer_norm_kernel", "adam_kernel"]
 
@@ -28,11 +28,21 @@ def _rank(rank: int, events: int, steps: int, world: int, rng: np.random.Generat
         activities=ACTIVITIES.frame(activities),
         launches=_launches(rank, activities, rng),
         ops=_ops(rank, n_ops, extent, steps, rng),
-        collectives=_collectives(rank, frames[1], world),
+        collectives=_collectives(frames[1], world),
         steps=_steps(rank, steps, extent),
         ranks=RANKS.frame(
-            {"rank": [rank], "path": [f"rank{rank}.json"], "world_size": [world], "host": [None], "backend": ["nccl"],
-             "rank_evidence": ["distributedInfo"], "base_ns": [0], "tick_ns": [1], "device_name": ["generated"], "events": [events]}
+            {
+                "rank": [rank],
+                "path": [f"rank{rank}.json"],
+                "world_size": [world],
+                "host": [None],
+                "backend": ["nccl"],
+                "rank_evidence": ["distributedInfo"],
+                "base_ns": [0],
+                "tick_ns": [1],
+                "device_name": ["generated"],
+                "events": [events],
+            }
         ),
         coverage={rank: {"events": events}},
     )
@@ -48,8 +58,12 @@ def _back_to_back(n: int, length: float, gap: float, rng: np.random.Generator) -
 def _activities(rank, stream, spans, cls, steps, extent, rng) -> pd.DataFrame:  # noqa: ANN001 - one caller above
     n = len(spans[0])
     kinds = rng.integers(0, len(_KERNELS), n)
-    names = pd.Categorical.from_codes(kinds, _KERNELS) if cls == "compute" else pd.Categorical(["ncclDevKernel_AllReduce_Sum_bf16_RING_LL"] * n)
-    classes = np.array(["gemm", "attention", "elementwise", "normalization", "optimizer"])[kinds] if cls == "compute" else ["all_reduce"] * n
+    names = (
+        pd.Categorical.from_codes(kinds, _KERNELS) if cls == "compute" else pd.Categorical(["ncclDevKernel_AllReduce_Sum_bf16_RING_LL"] * n)
+    )
+    classes = (
+        np.array(["gemm", "attention", "elementwise", "normalization", "optimizer"])[kinds] if cls == "compute" else ["all_reduce"] * n
+    )
     return pd.DataFrame(
         {
             "rank": np.full(n, rank, np.int32), "device": np.full(n, rank % 8, np.int32), "stream": np.full(n, stream), "start_ns": spans[0],
@@ -92,7 +106,7 @@ def _ops(rank: int, n: int, extent: int, steps: int, rng: np.random.Generator) -
     )  # fmt: skip
 
 
-def _collectives(rank: int, comm: pd.DataFrame, world: int) -> pd.DataFrame:
+def _collectives(comm: pd.DataFrame, world: int) -> pd.DataFrame:
     n = len(comm)
     whole = pd.Categorical([str(list(range(world))).replace(" ", "")] * n)
     return COLLECTIVES.frame(

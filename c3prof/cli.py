@@ -6,12 +6,13 @@ Only typer is imported at the start; each command loads what it needs when it ru
 
 import os
 import sys
+import warnings
 from typing import Annotated
 
 import typer
 
 from c3prof import __version__
-from c3prof.commands import analyze, demo, doctor, hta, run, schema, scrub, slowdown
+from c3prof.commands import analyze, dashboard, demo, doctor, export, hta, ranks, report, run, schema, scrub, slowdown
 from c3prof.errors import C3profError, WrongSettings
 
 app = typer.Typer(
@@ -22,7 +23,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (analyze.analyze, slowdown.slowdown, run.run, demo.demo, doctor.doctor, scrub.scrub, schema.schema, hta.hta):
+_COMMANDS = (
+    analyze.analyze,
+    ranks.ranks,
+    slowdown.slowdown,
+    dashboard.dashboard,
+    report.report,
+    export.export,
+    run.run,
+    demo.demo,
+    doctor.doctor,
+    scrub.scrub,
+    schema.schema,
+    hta.hta,
+)
+for command in _COMMANDS:
     app.command()(command)
 
 
@@ -40,7 +55,9 @@ def _common(
 
 
 def main() -> None:
-    """Run the command line and exit with its code."""
+    """Run the command line and exit with its code. What libraries warn developers of is not for the user."""
+    if not sys.warnoptions and not _debugging():
+        warnings.simplefilter("ignore")
     sys.exit(exit_code())
 
 
@@ -50,24 +67,31 @@ def exit_code(arguments: list[str] | None = None) -> int:
         app(arguments, prog_name="c3prof")
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else int(done.code is not None)
-    except WrongSettings as error:
-        return _failed(str(error), 2)
-    except C3profError as error:
-        return _failed(str(error), 1)
-    except KeyboardInterrupt:
-        return _failed("interrupted", 130)
-    except OSError as error:
-        return _failed(f"{error.filename or 'input or output'}: {error.strerror or error}", 1)
-    except MemoryError:
-        return _failed("out of memory: look at fewer ranks at once, or use --steps", 1)
-    except Exception as error:  # noqa: BLE001 - the last line of defence: a user never sees a traceback
-        return _failed(f"internal error: {type(error).__name__}: {error}. Please report it, with what C3PROF_DEBUG=1 prints.", 1)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last line of defence: a user never sees a traceback
+        return _failed(*_said(error))
     return 0
+
+
+def _said(error: BaseException) -> tuple[str, int]:
+    """What a user reads about an error, and the exit code."""
+    if isinstance(error, C3profError):
+        return str(error), 2 if isinstance(error, WrongSettings) else 1
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted", 130
+    if isinstance(error, MemoryError):
+        return "out of memory: look at fewer ranks at once, or use --steps", 1
+    if isinstance(error, OSError):
+        return f"{error.filename or 'input or output'}: {error.strerror or error}", 1
+    return f"internal error: {type(error).__name__}: {error}. Please report it, with what C3PROF_DEBUG=1 prints.", 1
+
+
+def _debugging() -> bool:
+    return os.environ.get("C3PROF_DEBUG", "0") not in ("", "0")
 
 
 def _failed(message: str, code: int) -> int:
     """The exit code, after one line on stderr; C3PROF_DEBUG shows where it came from."""
-    if os.environ.get("C3PROF_DEBUG", "0") not in ("", "0"):
+    if _debugging():
         import traceback  # noqa: PLC0415 - only for debugging
 
         traceback.print_exc()

@@ -36,7 +36,7 @@ class Setting:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("expected text")
+        raise TypeError("expected text")
     return value
 
 
@@ -101,6 +101,11 @@ OPTIONS: dict[str, Option] = {
         Option("quiet", False, _flag, "no progress and no remarks on stderr"),
         Option("cache", True, _flag, "keep the parsed trace for the next command"),
         Option("cache_dir", None, _text, "where parsed traces are kept"),
+        Option("workers", 0, _count(0), "processes that read inputs, 0: as many as CPUs, if there is enough to read"),
+        Option("memory_gb", 0.0, _size_gb, "memory that they may use together, 0: 60 % of what is free"),
+        Option("cluster", "", _one_of("", "local"), "local: read the inputs on a dask cluster of this machine"),
+        Option("scheduler", "", _text, "address of a running dask scheduler that reads the inputs"),
+        Option("groups", None, _text, "TOML file with the dimension of process groups: name or description = dp, tp, pp, ep or cp"),
         Option("cache_gb", 10.0, _size_gb, "size that the cache of parsed traces may have"),
     )
 }
@@ -159,18 +164,23 @@ def _file(folder: Path) -> tuple[Path | None, dict[str, Any]]:
     path = next((candidate / FILE for candidate in (folder, *folder.parents) if (candidate / FILE).is_file()), None)
     if path is None:
         return None, {}
+    written = toml(path)
+    unknown = sorted(set(written) - set(OPTIONS))
+    if unknown:
+        raise WrongSettings(f"{path}: unknown setting {', '.join(unknown)}; there are {', '.join(OPTIONS)}")
+    return path, written
+
+
+def toml(path: Path) -> dict[str, Any]:
+    """What a TOML file says; WrongSettings when it cannot be read."""
     if sys.version_info >= (3, 11):
         import tomllib  # noqa: PLC0415 - only a file needs it
     else:
         import tomli as tomllib  # noqa: PLC0415 - only a file needs it
     try:
-        written = tomllib.loads(path.read_text(encoding="utf-8"))
+        return dict(tomllib.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
         raise WrongSettings(f"{path}: not a TOML file that can be read: {error}") from error
-    unknown = sorted(set(written) - set(OPTIONS))
-    if unknown:
-        raise WrongSettings(f"{path}: unknown setting {', '.join(unknown)}; there are {', '.join(OPTIONS)}")
-    return path, written
 
 
 def _shown(value: Any) -> str:

@@ -90,7 +90,7 @@ def collective_kind(text: str) -> str:
     return UNKNOWN
 
 
-_COMM_OPS = (
+_RECORDED_OPS = (
     "c10d::",
     "_c10d_functional::",
     "c10d_functional::",
@@ -103,16 +103,20 @@ _COMM_OPS = (
     "xccl:",
     "rccl:",
     "hccl:",
-    "symm_mem::",
     "oneccl_bindings_for_pytorch::",
     "torch_ccl::",
-    "_C_custom_ar::",
 )
+_COMM_OPS = (*_RECORDED_OPS, "symm_mem::", "_C_custom_ar::")
 
 
 def is_comm_op(name: str) -> bool:
     """Whether a CPU operator or annotation is a communication operation or a wait for one; a fused one is not."""
     return name.startswith(_COMM_OPS) and not name.startswith("symm_mem::fused_")
+
+
+def is_recorded_op(name: str) -> bool:
+    """Whether an operator is c10d's or a library's own record of communication: then so is any kernel it launches itself."""
+    return name.startswith(_RECORDED_OPS)
 
 
 def is_wait_op(name: str) -> bool:

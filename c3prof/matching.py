@@ -142,7 +142,7 @@ def _names_filled(names: list[str], name: Codes, rank: Codes, declared: pd.DataF
     lacking = np.flatnonzero(name < 0)
     if not len(lacking) or not len(declared):
         return name
-    only = {int(r): str(g.iloc[0]) for r, g in declared.groupby("rank")["group"] if g.nunique() == 1}
+    only = {int(r): str(g.iloc[0]) for r, g in declared.groupby("rank")["group"] if len(set(g)) == 1}
     names.extend(sorted(set(only.values()) - set(names)))
     ranks, inverse = np.unique(rank[lacking], return_inverse=True)
     filled = name.copy()
@@ -150,9 +150,7 @@ def _names_filled(names: list[str], name: Codes, rank: Codes, declared: pd.DataF
     return filled
 
 
-def _members_filled(
-    names: list[str], name: Codes, texts: list[str], text: Codes, rank: Codes, declared: pd.DataFrame | None
-) -> Codes:
+def _members_filled(names: list[str], name: Codes, texts: list[str], text: Codes, rank: Codes, declared: pd.DataFrame | None) -> Codes:
     """Codes of the member texts; where a record has none, what its rank's file or the other records say of the name."""
     lacking = np.flatnonzero((text < 0) & (name >= 0))
     if not len(lacking):
@@ -160,15 +158,16 @@ def _members_filled(
     known: dict[tuple[int, str], str] = {}
     if declared is not None:
         rows = declared[declared["group_ranks"].notna()]
-        known = {(int(r), str(g)): str(t).replace(" ", "") for r, g, t in zip(rows["rank"], rows["group"], rows["group_ranks"], strict=True)}
+        known = {
+            (int(r), str(g)): str(t).replace(" ", "") for r, g, t in zip(rows["rank"], rows["group"], rows["group_ranks"], strict=True)
+        }
     recorded: dict[str, set[str]] = defaultdict(set)
     for n, t in set(zip(name[text >= 0].tolist(), text[text >= 0].tolist(), strict=True)):
         recorded[names[n]].add(texts[t])
     pairs, inverse = np.unique(np.stack([rank[lacking], name[lacking]]), axis=1, return_inverse=True)
     filled = text.copy()
     found = [_members_of(int(r), names[n], known, recorded[names[n]]) for r, n in pairs.T]
-    for new in sorted({t for t in found if t is not None} - set(texts)):
-        texts.append(new)
+    texts.extend(sorted({t for t in found if t is not None} - set(texts)))
     filled[lacking] = np.array([NONE if t is None else texts.index(t) for t in found])[inverse.ravel()]
     return filled
 

@@ -1,10 +1,10 @@
 """Paths → Report: find the inputs, analyze them file by file, put the ranks together.
 
-One file's events are in memory at a time; what stays of it is its Part, which is small. A file that cannot be read is a
-warning as long as another one can.
+A process holds one file's events at a time; what stays of it is its Part, which is small. A file that cannot be read is
+a warning as long as another one can.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -12,14 +12,17 @@ from typing import Any
 
 from c3prof.analysis import Part, combine, rank_part
 from c3prof.analysis.contention import baseline_samples
+from c3prof.analysis.groups import DIMENSIONS
 from c3prof.analysis.settings import Settings
-from c3prof.errors import DataWarning, UnreadableInput, WrongSettings
+from c3prof.config import toml
+from c3prof.errors import C3profError, DataWarning, UnreadableInput, WrongSettings
 from c3prof.readers import loaded
 from c3prof.readers.cache import Cache, key
 from c3prof.readers.kineto import with_rank
 from c3prof.readers.sources import Source, found
 from c3prof.readers.windows import one_rank
 from c3prof.table import Report, Table
+from c3prof.tasks import Place, Task, completed
 from c3prof.trace import Trace
 
 Progress = Callable[[int, int, str], None]
@@ -33,22 +36,71 @@ def report(paths: list[str], asked: Mapping[str, Any], progress: Progress | None
     """
     settings = settings_of(asked)
     inputs = found(paths)
-    total = sum(source.size for source in inputs.sources)
-    given = baseline_of(asked, settings)
-    parts: list[Part] = []
-    failures: list[UnreadableInput] = []
-    warnings: list[DataWarning] = []
-    for place, source in enumerate(inputs.sources):
-        tick = partial(_tick, progress, total, source.name) if progress else None
-        try:
-            parts.append(rank_part(trace(source, place, asked, tick), settings, given))
-        except UnreadableInput as error:
-            failures.append(error)
-            warnings.append(DataWarning("unreadable", str(error), path=source.name))
+    results = _results(inputs.sources, asked, settings, progress)
+    parts = [result for result in results if isinstance(result, Part)]
+    failures = [(source.name, result) for source, result in zip(inputs.sources, results, strict=True) if isinstance(result, C3profError)]
     if not parts:
-        raise failures[0]
+        raise failures[0][1]
+    warnings = [DataWarning("unreadable", str(error), path=name) for name, error in failures]
     made = combine(parts, settings)
     return replace(made, warnings=(*made.warnings, *warnings, *inputs.warnings), settings=_said(settings, asked))
+
+
+def _results(
+    sources: Sequence[Source], asked: Mapping[str, Any], settings: Settings, progress: Progress | None
+) -> list[Part | C3profError]:
+    """What each input gives, in their order: here one after another, or in other processes where that pays."""
+    total = sum(source.size for source in sources)
+    place = _place(sources, asked)
+    part = partial(_part, asked=dict(asked), settings=settings, given=baseline_of(asked, settings))
+    if place is None:
+        ticks = [partial(_tick, progress, total, source.name) if progress else None for source in sources]
+        return [part((source, at), tick=tick) for at, (source, tick) in enumerate(zip(sources, ticks, strict=True))]
+    tasks = [Task((source, at), _need(source), source.name) for at, source in enumerate(sources)]
+    results: dict[int, Part | C3profError] = {}
+    for at, result in completed(part, tasks, place):
+        results[at] = result
+        if progress:
+            progress(sources[at].size, total, sources[at].name)
+    return [results[at] for at in range(len(sources))]
+
+
+def _part(
+    job: tuple[Source, int],
+    asked: Mapping[str, Any],
+    settings: Settings,
+    given: Mapping[str, Table],
+    tick: Callable[[int], None] | None = None,
+) -> Part | UnreadableInput:
+    """One task: what one input gives, or why it gives nothing."""
+    try:
+        return rank_part(trace(*job, asked, tick), settings, given)
+    except UnreadableInput as error:
+        return error
+
+
+def _place(sources: Sequence[Source], asked: Mapping[str, Any]) -> Place | None:
+    """Where the inputs are read; None for this process: one input, one worker, or too little to pay for starting others."""
+    memory = int(asked.get("memory_gb", 0) * 1e9)
+    place = Place(asked.get("workers", 0), memory, asked.get("scheduler") or "", asked.get("cluster") or "")
+    small = not asked.get("workers") and sum(map(_text_bytes, sources)) < _WORTH_PROCESSES
+    if place.on_dask:
+        return place
+    return None if len(sources) < 2 or place.processes < 2 or small else place
+
+
+_WORTH_PROCESSES = 200_000_000
+"""Bytes of JSON from which other processes are worth their start (about a second each)."""
+
+
+def _text_bytes(source: Source) -> int:
+    """Bytes of JSON in an input, by its size: gzip leaves about a twelfth of a trace."""
+    return source.size * (1 if source.path.endswith(".json") else 12)
+
+
+def _need(source: Source) -> int:
+    """Bytes that reading and analyzing an input takes at its peak: up to three times its JSON (benchmarks/ranks.py), and the program."""
+    return 3 * _text_bytes(source) + 150_000_000
 
 
 def baseline_of(asked: Mapping[str, Any], settings: Settings) -> Mapping[str, Table]:
@@ -89,7 +141,19 @@ def settings_of(asked: Mapping[str, Any]) -> Settings:
     rules = asked.get("rules")
     if rules and not Path(rules).is_file():
         raise WrongSettings(f"--rules {rules}: no such file")
-    return Settings(**{name: asked[name] for name in ("only", "steps", "top", "seed") if name in asked})
+    plain = {name: asked[name] for name in ("only", "steps", "top", "seed") if name in asked}
+    return Settings(**plain, groups=_groups(asked.get("groups")))
+
+
+def _groups(path: str | None) -> tuple[tuple[str, str], ...]:
+    """Dimensions of process groups from the user's file."""
+    if not path:
+        return ()
+    said = toml(Path(path))
+    wrong = [f"{name} = {value!r}" for name, value in said.items() if value not in DIMENSIONS]
+    if wrong:
+        raise WrongSettings(f'--groups {path}: {", ".join(wrong)}; expected lines like mesh_tp = "tp", one of {", ".join(DIMENSIONS)}')
+    return tuple(sorted(said.items()))
 
 
 def _cache(asked: Mapping[str, Any]) -> Cache | None:

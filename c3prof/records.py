@@ -211,7 +211,9 @@ def manifest_of(values: Mapping[str, Any]) -> RankManifest:
     """The manifest from decoded JSON, with the records inside it."""
     inner = {
         "files": tuple(record_of(FileRecord, file) for file in values.get("files", ())),
-        "groups": tuple(record_of(GroupRecord, group) for group in values.get("groups", ())),
+        "groups": tuple(record_of(GroupRecord, {**group, "ranks": tuple(group.get("ranks", ()))}) for group in values.get("groups", ())),
+        "notes": tuple(values.get("notes", ())),
+        "errors": tuple(values.get("errors", ())),
         "overhead": record_of(OverheadRecord, values.get("overhead", {})),
     }
     return record_of(RankManifest, {**values, **inner})

@@ -40,9 +40,9 @@ class Lines:
                 self._give_up(error)
 
     def close(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        file, self._file = self._file, -1
+        if file >= 0:
+            os.close(file)
 
     def _give_up(self, why: BaseException | str) -> None:
         self._report(f"write {self.path.name}", why)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from c3prof.collectors.window import Calibration, Window, ranks_of
+from c3prof.collectors.window import Calibration, Plan, Window, ranks_of
 from c3prof.errors import WrongSettings
 
 Auto = Literal["auto"]
@@ -41,13 +41,18 @@ class Options:
     def calibration(self) -> Calibration | None:
         return None if self.calibrate is None else Calibration(self.calibrate)
 
-    def window(self, rank: int) -> Window | None:
-        """The windows of this rank, None when it records none."""
-        if self.ranks is not None and rank not in ranks_of(self.ranks):
+    def plan(self, rank: int) -> Plan | None:
+        """The windows of this rank, None when it never records any."""
+        if (self.ranks is not None and rank not in ranks_of(self.ranks)) or (self.kineto is None and not self.trigger):
             return None
-        if self.kineto == "auto":
-            return self.calibration.window() if self.calibration else Window()
-        return self.kineto
+        window = self.kineto
+        if window == "auto":
+            window = self.calibration.window() if self.calibration else Window()
+        return Plan(window, self.calibration)
+
+    def leads(self, rank: int) -> bool:
+        """Whether this is the lowest of the ranks that open windows."""
+        return rank == (min(ranks_of(self.ranks)) if self.ranks is not None else 0)
 
     def flush_interval(self, world_size: int) -> float:
         """Seconds between writes: 1 up to 64 ranks, then longer, so that a shared file system sees a bounded rate."""

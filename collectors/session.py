@@ -26,6 +26,7 @@ from c3prof.collectors.power import Power
 from c3prof.collectors.signals import Signals
 from c3prof.collectors.stall import stall_report
 from c3prof.collectors.steps import Steps
+from c3prof.collectors.trigger import Trigger
 from c3prof.collectors.watcher import Watcher
 from c3prof.records import COMM_FILE, EVENTS_FILE, POWER_FILE, STEPS_FILE, OverheadRecord, RankManifest, RunRecord
 
@@ -48,8 +49,8 @@ class Session:
         self._step_cost_ns = 0
         self._device_name = device_name()
         self._groups_written = 0
-        window = options.window(self.who.rank)
-        self.folder = RankFolder(options.dir, self.who, options.local_dir, ballast=window is not None)
+        plan = options.plan(self.who.rank)
+        self.folder = RankFolder(options.dir, self.who, options.local_dir, ballast=plan is not None)
         if self.folder.taken_by_other:
             self.faults.error("folder", f"another process owns ranks/rank{self.who.rank:05d}; this one writes to {self.folder.final.name}")
         self.switch = Switch(options.calibration, self.faults, on_device=_on_device())
@@ -58,10 +59,13 @@ class Session:
         self.comm = Comm(self.folder.path / COMM_FILE, self.switch, self.faults, self.events) if options.comms else None
         self.power = Power(self.folder.path / POWER_FILE, self.faults) if options.power else None
         self.flight_recorder = FlightRecorder(self.folder, self.faults) if options.comms and self.who.backend == "nccl" else None
-        self.kineto = Kineto(self.folder, window.place, self.faults, shapes=options.shapes) if window else None
+        self.kineto = Kineto(self.folder, plan.place, self.faults, shapes=options.shapes) if plan else None
         self._collectors: list[Any] = []
         self._signals = Signals()
-        self._watcher = Watcher(self, self._signals, options.flush_interval(self.who.world_size), options.stall_s)
+        flush_s = options.flush_interval(self.who.world_size)
+        self._watcher = Watcher(self, self._signals, flush_s, options.stall_s)
+        leads = options.leads(self.who.rank)
+        self._trigger = Trigger(self.folder.root, plan, self.faults, leads=leads, poll_s=flush_s) if plan and options.trigger else None
 
     def start(self) -> None:
         """Starts every collector that can work here; the others leave a note."""
@@ -141,6 +145,9 @@ class Session:
                         drain()
                 if self.comm and len(self.comm.groups) != self._groups_written:
                     self.write_manifest()
+                if self._trigger is not None:
+                    step_s = (time.time_ns() - self._started_ns) / 1e9 / max(self.step_number, 1)
+                    self._trigger.poll(self.step_number, step_s)
         except Exception as error:  # the watcher must outlive whatever happens in here
             self.faults.error("flush", error)
 

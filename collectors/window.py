@@ -80,12 +80,39 @@ class Calibration:
         )
 
 
+class Plan:
+    """The windows of a rank: the recurring ones, and those that were asked for while it runs, which have numbers from EXTRA on."""
+
+    EXTRA = 1_000
+
+    def __init__(self, window: Window | None, calibration: Calibration | None = None) -> None:
+        self._window, self._calibration = window, calibration
+        shape = window or (calibration.window() if calibration else Window())
+        self.warmup, self.active = shape.warmup, shape.active
+        self._extra: list[int] = []
+
+    def add(self, first_step: int) -> None:
+        """One more window whose first recorded step is first_step."""
+        self._extra.append(first_step)
+
+    def boundary(self, step: int) -> int:
+        """The first step from here on at which an extra window may begin: calibration needs whole periods."""
+        return self._calibration.next_boundary(step) if self._calibration else step
+
+    def place(self, step: int) -> tuple[int, str]:
+        """The window's number and what happens at this step: wait, warmup, active or over."""
+        for number, first in enumerate(self._extra, self.EXTRA):
+            if first - self.warmup <= step < first + self.active:
+                return number, "warmup" if step < first else "active"
+        return self._window.place(step) if self._window else (0, "wait")
+
+
 def ranks_of(text: str) -> frozenset[int]:
     """The ranks that a list like "0-7,64" names; WrongSettings if it is none."""
     ranks: set[int] = set()
     for part in text.replace(" ", "").split(","):
-        first, _, last = part.partition("-")
-        if not first.isdigit() or (last and not last.isdigit()):
+        first, dash, last = part.partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()):
             raise WrongSettings(f"ranks={text!r}: expected numbers and ranges like 0-7,64; {part!r} is neither")
         ranks.update(range(int(first), int(last or first) + 1))
     return frozenset(ranks)

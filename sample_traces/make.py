@@ -287,14 +287,14 @@ def document(job: Job, rank: Rank) -> dict[str, Any]:
 
 
 def write(folder: Path) -> None:
-    """Writes every story below `folder`: NAME/rankN.json.gz and NAME/truth.json, always the same bytes."""
+    """Writes every story below `folder`: NAME/rankN.json.gz and NAME.truth.json, always the same bytes."""
     for story, simulated in STORIES.items():
         job = simulated()
         (folder / story).mkdir(parents=True, exist_ok=True)
         for rank in job.ranks:
             text = json.dumps(document(job, rank), separators=(",", ":"))
             (folder / story / f"rank{rank.number}.json.gz").write_bytes(gzip.compress(text.encode(), 9, mtime=0))
-        (folder / story / "truth.json").write_text(json.dumps(truth_of(story, job), indent=1) + "\n", encoding="utf-8")
+        (folder / f"{story}.truth.json").write_text(json.dumps(truth_of(story, job), indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,9 @@ Array = npt.NDArray[np.int64]
 
 _DEVICE = {"id": 0, "name": "simulated", "numSms": 132, "maxThreadsPerMultiprocessor": 2048, "regsPerMultiprocessor": 65536, "warpSize": 32}
 _LAUNCH_LEAD_NS = 200_000
+_CPU_AHEAD_NS = 320_000
+"""How far the CPU's steps are ahead of the device's: a little more than the launch of a collective."""
+
 _EVENTS_A_KERNEL = 3
 _C10D = {"all_reduce": "allreduce", "all_to_all": "alltoall", "send": "send", "recv": "recv"}
 
@@ -68,7 +71,14 @@ def _us(ns: int) -> str:
 
 def _step_lines(trace: Trace) -> list[str]:
     return [
-        _event("user_annotation", f"ProfilerStep#{step}", start - EPOCH_NS - 2 * _LAUNCH_LEAD_NS, end - EPOCH_NS - 2 * _LAUNCH_LEAD_NS - 1, 1, {})
+        _event(
+            "user_annotation",
+            f"ProfilerStep#{step}",
+            start - EPOCH_NS - _CPU_AHEAD_NS,
+            end - EPOCH_NS - _CPU_AHEAD_NS - 1,
+            1,
+            {},
+        )
         for step, start, end in trace.steps[["step", "start_ns", "end_ns"]].itertuples(index=False)
     ]
 
@@ -106,18 +116,27 @@ def _compute_lines(trace: Trace, events: int) -> list[str]:
     """Kernels on stream 7 that fill the time before each collective, with launches and operators."""
     start, end = _compute_spans(trace.collectives, events)
     n, first = len(start), 1_000_000
-    head = '"ph": "X", "pid": 0, "tid": 1'
+    head = '"ph": "X", "pid": 0'
     lines: list[str] = []
-    names = ("ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_nn", "void at::native::vectorized_elementwise_kernel<4, float>", "flash_fwd_kernel")
-    device = int(trace.collectives["device"].iloc[0]) if n else 0
+    names = (
+        "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_nn",
+        "void at::native::vectorized_elementwise_kernel<4, float>",
+        "flash_fwd_kernel",
+    )
+    on = f'"device": {int(trace.collectives["device"].iloc[0]) if n else 0}, "stream": 7'
     for i, (low, high) in enumerate(zip(start.tolist(), end.tolist(), strict=True)):
         ident, called = first + i, low - _LAUNCH_LEAD_NS
         third = max((high - low) // 3, 1)
+        operator = (
+            f'"ts": {_us(called - third)}, "dur": {_us(2 * third)}, "args": {{"External id": {ident}, "Input Dims": [[{64 + i % 7}, 64]]}}'
+        )
+        launch = f'"ts": {_us(called)}, "dur": {_us(third // 2)}, "args": {{"External id": {ident}, "correlation": {ident}}}'
+        link = f'"External id": {ident}, "correlation": {ident}, {on}, "grid": [{128 + i % 7}, 1, 1], "block": [256, 1, 1]'
+        kernel = f'"name": "{names[i % 3]}", "ts": {_us(low)}, "dur": {_us(high - low)}, "args": {{{link}}}'
         lines += (
-            f'{{{head}, "cat": "cpu_op", "name": "aten::mm", "ts": {_us(called - third)}, "dur": {_us(2 * third)}, "args": {{"External id": {ident}, "Input Dims": [[{64 + i % 7}, 4096], [4096, 4096]]}}}}',
-            f'{{{head}, "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": {_us(called)}, "dur": {_us(third // 2)}, "args": {{"External id": {ident}, "correlation": {ident}}}}}',
-            f'{{"ph": "X", "pid": 0, "tid": 7, "cat": "kernel", "name": "{names[i % 3]}", "ts": {_us(low)}, "dur": {_us(high - low)}, '
-            f'"args": {{"External id": {ident}, "correlation": {ident}, "device": {device}, "stream": 7, "grid": [{128 + i % 7}, 1, 1], "block": [256, 1, 1]}}}}',
+            f'{{{head}, "tid": 1, "cat": "cpu_op", "name": "aten::mm", {operator}}}',
+            f'{{{head}, "tid": 1, "cat": "cuda_runtime", "name": "cudaLaunchKernel", {launch}}}',
+            f'{{{head}, "tid": 7, "cat": "kernel", {kernel}}}',
         )
     return lines
 

@@ -180,10 +180,7 @@ def _group_of(job: Job, dimension: str) -> Array:
 def _rows(job: Job, operations: list[_Operation]) -> pd.DataFrame:
     counts = [len(op.ranks) for op in operations]
     table = pd.DataFrame(
-        {
-            name: np.concatenate([getattr(op, name) for op in operations])
-            for name in ("ranks", "group", "peer", "arrival", "last", "end")
-        }
+        {name: np.concatenate([getattr(op, name) for op in operations]) for name in ("ranks", "group", "peer", "arrival", "last", "end")}
     ).rename(columns={"ranks": "rank"})
     for name in ("kind", "dimension"):
         codes, labels = pd.factorize(np.array([getattr(op, name) for op in operations], dtype=object))

@@ -94,106 +94,94 @@ _SCHEMAS = {
     "steps": STEPS,
 }
 _ORDER = {
-    "activities": ["rank", "device", "stream", "start_ns"],
-    "launches": ["rank", "thread", "start_ns"],
-    "collectives": ["rank", "start_ns"],
-    "steps": ["rank", "step"],
+    "activities": ("rank", "device", "stream", "start_ns"),
+    "launches": ("rank", "thread", "start_ns"),
+    "collectives": ("rank", "start_ns"),
+    "ops": ("rank", "thread", "start_ns", "_longest"),
+    "annotations": ("rank", "thread", "start_ns", "_longest"),
+    "steps": ("rank", "step"),
 }
+Row = dict[str, Any]
 
 
 def trace(*items: Item, rank: int = 0, path: str = "rank0.json") -> Trace:
     """The Trace of one rank with these items, linked."""
-    activities = _rows(items, "activities", rank)
-    launches = [
-        *_rows(items, "launches", rank),
-        *({"rank": rank, "thread": a["_thread"], "start_ns": a["_launched"] - 1, "end_ns": a["_launched"], "name": "cudaLaunchKernel", "_id": a["_id"]}
-          for a in activities if a["_launched"] is not None),
-    ]  # fmt: skip
-    collectives = [*_rows(items, "collectives", rank), *_collectives(activities)]
-    frames = {
-        "activities": _frame("activities", activities),
-        "launches": _frame("launches", launches),
-        "collectives": _frame("collectives", collectives),
-        "ops": _nested("ops", _rows(items, "ops", rank)),
-        "annotations": _nested("annotations", _rows(items, "annotations", rank)),
-        "steps": _frame("steps", _rows(items, "steps", rank)),
-    }
-    activity_frame = frames["activities"]
-    activity_frame["launch"] = _positions(frames["launches"], "_id", activity_frame["_id"])
-    activity_frame["collective_id"] = _positions(frames["collectives"], "_key", activity_frame["_key"])
+    rows = {name: _rows(items, name, rank) for name in _SCHEMAS}
+    rows["launches"] += [_launch(row) for row in rows["activities"] if row["_launched"] is not None]
+    rows["collectives"] += _collectives(rows["activities"])
+    for name, found in rows.items():
+        found.sort(key=lambda row: tuple(row.get(column, 0) for column in _ORDER[name]))
+    launch_of = {row["_id"]: place for place, row in enumerate(rows["launches"])}
+    collective_of = {row["_key"]: place for place, row in enumerate(rows["collectives"])}
+    for row in rows["activities"]:
+        row["launch"] = launch_of.get(row["_id"], NONE)
+        row["collective_id"] = collective_of.get(row["_key"], NONE)
+    for name in ("ops", "annotations"):
+        _nest(rows[name])
     ranks = {"rank": [rank], "path": [path], "world_size": [1], "base_ns": [0], "tick_ns": [1], "events": [len(items)]}
     missing = {column: [None] for column in ("host", "backend", "rank_evidence", "device_name")}
-    columns: dict[str, Any] = {name: _SCHEMAS[name].frame(frame[_SCHEMAS[name].names]) for name, frame in frames.items()}
-    return Trace(
-        **columns,
-        ranks=RANKS.frame({**ranks, **missing}),
-        coverage={rank: {"activities": len(activities)}},
-    )
+    columns: dict[str, Any] = {name: _frame(name, found) for name, found in rows.items()}
+    return Trace(**columns, ranks=RANKS.frame({**ranks, **missing}), coverage={rank: {"activities": len(rows["activities"])}})
 
 
-def _rows(items: Sequence[Item], frame: str, rank: int) -> list[dict[str, Any]]:
-    found = [(number, item) for number, item in enumerate(items) if item.frame == frame]
+def _rows(items: Sequence[Item], frame: str, rank: int) -> list[Row]:
     return [
         {
             "rank": rank,
             "thread": item.thread,
             **item.row,
-            "_thread": item.thread,
+            "_longest": -int(item.row["end_ns"]),
             "_launched": item.launched,
             "_id": number,
             "_key": item.key or f"#{number}",
             "_collective": item.collective,
         }
-        for number, item in found
+        for number, item in enumerate(items)
+        if item.frame == frame
     ]
 
 
-def _collectives(activities: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _launch(activity: Row) -> Row:
+    """The runtime call that enqueued an activity; it ends at the instant given."""
+    end = activity["_launched"]
+    return {
+        "rank": activity["rank"],
+        "thread": activity["thread"],
+        "start_ns": end - 1,
+        "end_ns": end,
+        "name": "cudaLaunchKernel",
+        "_id": activity["_id"],
+    }
+
+
+def _collectives(activities: Sequence[Row]) -> list[Row]:
     """A row for each key among the communication kernels."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, Row] = {}
     for a in activities:
         if not a["_collective"]:
             continue
-        row = found.setdefault(
-            a["_key"],
-            {
-                "rank": a["rank"],
-                "start_ns": a["start_ns"],
-                "end_ns": a["end_ns"],
-                "kernels": 0,
-                "_key": a["_key"],
-                "step": a.get("step", NONE),
-            }
-            | dict(a["_collective"])
-            | {"launch_end_ns": NONE if a["_launched"] is None else a["_launched"]},
-        )
+        launched = NONE if a["_launched"] is None else a["_launched"]
+        new = {name: a[name] for name in ("rank", "start_ns", "end_ns", "_key")} | {
+            "step": a.get("step", NONE),
+            "launch_end_ns": launched,
+            "kernels": 0,
+        }
+        row = found.setdefault(a["_key"], {**new, **a["_collective"], "op": a.get("op", NONE)})
         row["start_ns"], row["end_ns"] = min(row["start_ns"], a["start_ns"]), max(row["end_ns"], a["end_ns"])
         row["kernels"] += 1
     return list(found.values())
 
 
-def _frame(name: str, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """The rows with every column of the schema, sorted as the schema says; columns with _ are kept for linking."""
-    schema = _SCHEMAS[name]
-    columns: dict[str, Any] = {}
-    for column in schema.columns:
-        missing = _DEFAULTS[name].get(column.name, None if column.dtype == "category" else NONE)
-        columns[column.name] = pd.Series([row.get(column.name, missing) for row in rows], dtype=object)
-    for extra in ("_id", "_key"):
-        columns[extra] = pd.Series([row.get(extra) for row in rows], dtype=object)
-    return pd.DataFrame(columns).sort_values(_ORDER.get(name, ["rank"]), kind="stable", ignore_index=True)
-
-
-def _nested(name: str, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Spans of CPU threads sorted as the schema says, with parents."""
-    rows = sorted(rows, key=lambda row: (row["thread"], row["start_ns"], -row["end_ns"]))
-    frame, parents = _frame(name, rows), []
+def _nest(rows: Sequence[Row]) -> None:
     for i, row in enumerate(rows):
         around = [j for j in range(i) if rows[j]["thread"] == row["thread"] and rows[j]["end_ns"] >= row["end_ns"]]
-        parents.append(around[-1] if around else NONE)
-    return frame.assign(parent=pd.Series(parents, dtype=object))
+        row["parent"] = around[-1] if around else NONE
 
 
-def _positions(frame: pd.DataFrame, key: str, wanted: pd.Series) -> list[int]:
-    place = {value: position for position, value in enumerate(frame[key].tolist()) if value is not None}
-    return [place.get(value, NONE) for value in wanted.tolist()]
+def _frame(name: str, rows: Sequence[Row]) -> pd.DataFrame:
+    """The rows with every column of the schema; what an item does not say is unknown."""
+    schema = _SCHEMAS[name]
+    if not rows:
+        return schema.frame()
+    missing = {column.name: None if column.dtype == "category" else NONE for column in schema.columns} | dict(_DEFAULTS[name])
+    return schema.frame({column: [row.get(column, missing[column]) for row in rows] for column in schema.names})

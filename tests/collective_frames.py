@@ -57,8 +57,12 @@ def trace(
     steps = sorted({(row["rank"], row["step"]) for row in ordered if row["step"] >= 0})
     n = len(present)
     return Trace(
-        collectives=COLLECTIVES.frame({name: [row[name] for row in ordered] for name in (*_DEFAULTS, "rank", "start_ns", "end_ns", "order")}),
-        steps=STEPS.frame({"rank": [r for r, _ in steps], "step": [s for _, s in steps], "start_ns": [0] * len(steps), "end_ns": [0] * len(steps)}),
+        collectives=COLLECTIVES.frame(
+            {name: [row[name] for row in ordered] for name in (*_DEFAULTS, "rank", "start_ns", "end_ns", "order")}
+        ),
+        steps=STEPS.frame(
+            {"rank": [r for r, _ in steps], "step": [s for _, s in steps], "start_ns": [0] * len(steps), "end_ns": [0] * len(steps)}
+        ),
         ranks=RANKS.frame(
             {
                 "rank": present,

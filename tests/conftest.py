@@ -3,6 +3,11 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# No deadline: how long an example takes says more about the neighbours on the machine than about the code.
+settings.register_profile("c3prof", deadline=None, derandomize=True)
+settings.load_profile("c3prof")
 
 ROOT = Path(__file__).resolve().parents[1]
 

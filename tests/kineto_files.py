@@ -45,12 +45,12 @@ def launch(start: float, end: float, correlation: int, *, name: str = "cudaLaunc
     return _cpu("cuda_runtime", name, start, end, thread, {"correlation": correlation, **args})
 
 
-def op(name: str, start: float, end: float, *, thread: int = 1, **args: Any) -> Event:
+def op(name: str, start: float, end: float, *, thread: Any = 1, **args: Any) -> Event:
     """A CPU operator."""
     return _cpu("cpu_op", name, start, end, thread, args)
 
 
-def annotation(name: str, start: float, end: float, *, thread: int = 1, **args: Any) -> Event:
+def annotation(name: str, start: float, end: float, *, thread: Any = 1, **args: Any) -> Event:
     """A user annotation on a CPU thread (ProfilerStep#3, gloo:all_reduce, …)."""
     return _cpu("user_annotation", name, start, end, thread, args)
 

@@ -31,7 +31,16 @@ def run_row(rank: int = 0, *, compute: int, comm: int | None, hidden: int | None
     times = {"compute_ns": compute, "comm_ns": comm, "copy_ns": copy, "hidden_ns": hidden, "exposed_ns": exposed, "exposed_copy_ns": copy}
     ratio = hidden / comm if comm and hidden is not None else float("nan")
     span = compute + exposed + copy + idle
-    return {"rank": rank, "device": device, "span_ns": span, **times, "idle_ns": idle, "fused_ns": fused, "hidden_ratio": ratio, "note": note}
+    return {
+        "rank": rank,
+        "device": device,
+        "span_ns": span,
+        **times,
+        "idle_ns": idle,
+        "fused_ns": fused,
+        "hidden_ratio": ratio,
+        "note": note,
+    }
 
 
 def table(schema: Schema, rows: Sequence[Mapping[str, Any]]) -> Table:

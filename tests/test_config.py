@@ -53,7 +53,9 @@ def test_what_cannot_be_used_is_named(name, text, tmp_path):
         config({}, {f"C3PROF_{name.upper()}": text}, tmp_path)
 
 
-@pytest.mark.parametrize(("content", "message"), [("tops = 1", "unknown setting tops"), ("top = = 1", "not a TOML file"), ("top = true", "expected a whole")])
+@pytest.mark.parametrize(
+    ("content", "message"), [("tops = 1", "unknown setting tops"), ("top = = 1", "not a TOML file"), ("top = true", "expected a whole")]
+)
 def test_a_wrong_file_is_named(content, message, tmp_path):
     (tmp_path / "c3prof.toml").write_text(content)
     with pytest.raises(WrongSettings, match=message) as error:

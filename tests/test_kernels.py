@@ -183,6 +183,9 @@ def test_operators_and_calls() -> None:
     assert not any(
         map(kernels.is_comm_op, ["aten::mm", "torch::distributed::reducer::mul_out", "symm_mem::fused_all_gather_matmul", "Redistribute"])
     )
+    assert kernels.is_recorded_op("nccl:all_reduce")
+    assert kernels.is_comm_op("symm_mem::multimem_all_reduce_")
+    assert not kernels.is_recorded_op("symm_mem::multimem_all_reduce_")
     assert kernels.is_wait_op("_c10d_functional::wait_tensor")
     assert not kernels.is_wait_op("_c10d_functional::all_reduce")
     assert not kernels.is_wait_op("aten::wait")

@@ -1,5 +1,6 @@
 """Which records are the same operation: by number, by order, by peers; groups by name and members."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,12 +38,21 @@ def test_sequence_numbers_match_whatever_the_order_and_the_ids() -> None:
 
 
 def test_equal_members_two_groups_two_counters() -> None:
-    rows = [record(r, 10 * k, 10 * k + 5, group=g, group_ranks="[0,1]", seq=k, in_elements=k + 10 * int(g)) for r in (0, 1) for g in ("1", "2") for k in range(3)]
+    rows = [
+        record(r, 10 * k, 10 * k + 5, group=g, group_ranks="[0,1]", seq=k, in_elements=k + 10 * int(g))
+        for r in (0, 1)
+        for g in ("1", "2")
+        for k in range(3)
+    ]
     assert same_everywhere(trace(rows))
 
 
 def test_one_name_two_groups_of_other_members() -> None:
-    rows = [record(r, 10 * k, 10 * k + 5, group="1", group_ranks=f"[{r // 2 * 2},{r // 2 * 2 + 1}]", seq=k, in_elements=k + 10 * (r // 2)) for r in range(4) for k in range(3)]
+    rows = [
+        record(r, 10 * k, 10 * k + 5, group="1", group_ranks=f"[{r // 2 * 2},{r // 2 * 2 + 1}]", seq=k, in_elements=k + 10 * (r // 2))
+        for r in range(4)
+        for k in range(3)
+    ]
     run = trace(rows)
     assert same_everywhere(run)
     assert list(process_groups(run.collectives).table["label"]) == ["1 [0,1]", "1 [2,3]"]
@@ -108,7 +118,9 @@ def test_without_numbers_missing_records_shift_nothing(drops: dict[int, set[int]
 
 def test_an_extra_operation_on_one_rank_is_unmatched() -> None:
     rows = [record(0, e - 5, e, size_bytes=7, in_elements=k) for k, e in enumerate(ENDS)]
-    rows += [record(1, e - 4, e, size_bytes=7, in_elements=k) for k, e in enumerate(ENDS)] + [record(1, 70, 73, size_bytes=9, in_elements=99)]
+    rows += [record(1, e - 4, e, size_bytes=7, in_elements=k) for k, e in enumerate(ENDS)] + [
+        record(1, 70, 73, size_bytes=9, in_elements=99)
+    ]
     run = trace(rows)
     assert same_everywhere(run)
     assert matched(run).unmatched == 1
@@ -122,8 +134,9 @@ def test_ranks_of_an_all_to_all_may_move_different_amounts() -> None:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("dropped", [0.0, 0.01])
 def test_numbers_and_order_find_the_same_operations(seed: int, dropped: float) -> None:
-    options = dict(ranks=32, tp=4, pp=2, layers=3, ep=1, steps=6, clock_ns=5_000_000, drift_ppm=20, window=2, missing=(3,), ranks_per_host=0, seed=seed)
-    with_numbers, without = (simulated(Job(**options, dropped=dropped, recorded_seq=recorded)).trace for recorded in (True, False))
+    job = Job(ranks=32, tp=4, pp=2, layers=3, ep=1, steps=6, clock_ns=5_000_000, drift_ppm=20, window=2, missing=(3,), ranks_per_host=0)
+    job = replace(job, dropped=dropped, seed=seed)
+    with_numbers, without = (simulated(replace(job, recorded_seq=recorded)).trace for recorded in (True, False))
     first, second = matched(with_numbers).operation, matched(without).operation
     p2p = with_numbers.collectives["collective"].isin(["send", "recv"]).to_numpy()
     pairs = pd.DataFrame({"a": first, "b": second})[~p2p].drop_duplicates()

@@ -21,13 +21,27 @@ def analyze(
     top: options.Top = None,
     sample: options.Sample = None,
     baseline: options.Baseline = None,
+    workers: options.Workers = None,
+    memory: options.Memory = None,
+    scheduler: options.Scheduler = None,
+    cluster: options.Cluster = None,
+    groups: options.Groups = None,
     strict: options.Strict = None,
     quiet: options.Quiet = None,
     no_cache: options.NoCache = None,
     show_config: options.ShowConfig = False,
 ) -> None:
     """Where the step goes: compute, hidden and exposed communication, copies, idle."""
-    flags = {"format": format_, "by": by, "steps": steps, "rules": rules, "only": only or None, "top": top, "baseline": baseline}
+    flags: dict[str, Any] = {
+        "format": format_,
+        "by": by,
+        "steps": steps,
+        "rules": rules,
+        "only": only or None,
+        "top": top,
+        "baseline": baseline,
+    }
+    flags |= {"workers": workers, "memory_gb": memory, "scheduler": scheduler, "cluster": cluster, "groups": groups}
     flags |= {"strict": strict, "quiet": quiet, "cache": False if no_cache else None}
     asked = config(flags)
     if show_config:
@@ -46,9 +60,11 @@ def given(paths: list[str] | None, sample: str | None) -> list[str]:
     if sample is not None:
         if paths:
             raise WrongSettings("give either PATH or --sample NAME, not both")
+        from pathlib import Path
+
         from c3prof.sample_traces import path_of
 
-        return [path_of(sample)]
+        return sorted(str(path) for path in Path(path_of(sample)).glob("*.json.gz"))
     if not paths:
         raise WrongSettings("give at least one PATH, or --sample NAME; c3prof analyze --help lists what there is")
     return paths

@@ -2,11 +2,11 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import StringIO
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from c3prof.config import Config
 from c3prof.errors import WrongSettings
@@ -29,26 +29,29 @@ def check(asked: Config) -> None:
         raise WrongSettings(f"--by {asked['by']}: expected one of {', '.join(BY)}")
 
 
-def put(report: Report, asked: Config, out: str | None) -> None:
-    """Write the report in the format asked for, to stdout or to `out`, which holds all of it or is not touched."""
+def put(report: Report, asked: Config, out: str | None, views: Sequence[Any] = ()) -> None:
+    """Write the report in the format asked for, to stdout or to `out`, which holds all of it or is not touched.
+
+    views: the sections of the text page, () for the usual ones.
+    """
     if asked["format"] == "csv":
         _put_csv(report, out)
     elif out is None:
-        _write(report, asked, sys.stdout)
+        _write(report, asked, sys.stdout, views)
         sys.stdout.flush()
     else:
         text = StringIO()
-        _write(report, asked, text)
+        _write(report, asked, text, views)
         _replace(Path(out), text.getvalue())
     if out is not None and not asked["quiet"] and sys.stderr.isatty():
         print(f"wrote {out}", file=sys.stderr)
 
 
-def _write(report: Report, asked: Config, file: IO[str]) -> None:
+def _write(report: Report, asked: Config, file: IO[str], views: Sequence[Any]) -> None:
     if asked["format"] == "json":
         from c3prof.renderers import json
 
-        file.write(json.text(report))
+        file.writelines(part.decode() for part in json.parts(report))
     elif asked["format"] == "html":
         from c3prof.renderers import html
 
@@ -56,7 +59,7 @@ def _write(report: Report, asked: Config, file: IO[str]) -> None:
     else:
         from c3prof.renderers import terminal
 
-        terminal.write(report, file, by=asked["by"], top=asked["top"])
+        terminal.write(report, file, by=asked["by"], top=asked["top"], views=views)
 
 
 def _put_csv(report: Report, out: str | None) -> None:

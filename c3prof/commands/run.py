@@ -6,12 +6,23 @@ import typer
 
 
 def run(
-    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND", help="The training command, like torchrun --nproc-per-node 8 train.py.")],
+    command: Annotated[
+        list[str], typer.Argument(metavar="-- COMMAND", help="The training command, like torchrun --nproc-per-node 8 train.py.")
+    ],
     *,
-    dir_: Annotated[str | None, typer.Option("--dir", "-d", metavar="DIR", help="The run folder, the same on every node.", show_default="runs/<job or time>")] = None,
-    kineto: Annotated[str | None, typer.Option("--kineto", metavar="WINDOW", help="Profiler windows, like wait=5,warmup=1,active=3,repeat=2; or off.")] = None,
-    calibrate: Annotated[int | None, typer.Option("--calibrate", metavar="N", help="Alternate N serialized and N concurrent steps.")] = None,
-    ranks: Annotated[str | None, typer.Option("--ranks", metavar="A-B,C", help="Ranks that open windows; the others record without.")] = None,
+    dir_: Annotated[
+        str | None,
+        typer.Option("--dir", "-d", metavar="DIR", help="The run folder, the same on every node.", show_default="runs/<job or time>"),
+    ] = None,
+    kineto: Annotated[
+        str | None, typer.Option("--kineto", metavar="WINDOW", help="Profiler windows, like wait=5,warmup=1,active=3,repeat=2; or off.")
+    ] = None,
+    calibrate: Annotated[
+        int | None, typer.Option("--calibrate", metavar="N", help="Alternate N serialized and N concurrent steps.")
+    ] = None,
+    ranks: Annotated[
+        str | None, typer.Option("--ranks", metavar="A-B,C", help="Ranks that open windows; the others record without.")
+    ] = None,
     trigger: Annotated[bool, typer.Option("--trigger", help="Also open a window when DIR/TRIGGER appears.")] = False,
 ) -> None:
     """Run a training command that cannot be edited, and record it; its optimizer steps are taken for steps."""
@@ -41,4 +52,7 @@ def _job() -> str:
     import os
     import time
 
-    return next((f"job-{os.environ[name]}" for name in ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID") if os.environ.get(name)), time.strftime("%Y%m%d-%H%M%S"))
+    return next(
+        (f"job-{os.environ[name]}" for name in ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID") if os.environ.get(name)),
+        time.strftime("%Y%m%d-%H%M%S"),
+    )

@@ -13,7 +13,10 @@ from c3prof.errors import WrongSettings
 
 
 def scrub(
-    paths: Annotated[list[str], typer.Argument(metavar="IN", help="Traces: files or folders. Give all ranks of a run at once, so that hosts stay distinct.")],
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="IN", help="Traces: files or folders. Give all ranks of a run at once, so that hosts stay distinct."),
+    ],
     *,
     out: Annotated[str, typer.Option("--out", "-o", metavar="OUT", help="File to write; a folder for several inputs.")],
     quiet: options.Quiet = None,

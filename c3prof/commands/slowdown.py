@@ -19,7 +19,10 @@ TABLES = ("slowdown", "interference", "footprint", "c3", "sample_counts")
 Kernel = Annotated[str | None, typer.Option("--kernel", metavar="REGEX", help="Only kernels whose name matches.")]
 CoRunner = Annotated[str | None, typer.Option("--co-runner", metavar="REGEX", help="Only co-runners that match, like comm:all_reduce.")]
 MinLost = Annotated[
-    str | None, typer.Option("--min-lost", metavar="SHARE", help="Only rows that lose this share of the rank's compute time, like 1%, or a time, like 2ms.")
+    str | None,
+    typer.Option(
+        "--min-lost", metavar="SHARE", help="Only rows that lose this share of the rank's compute time, like 1%, or a time, like 2ms."
+    ),
 ]
 Explain = Annotated[str | None, typer.Option("--explain", metavar="SIGNATURE", help="The samples behind one signature, instead.")]
 

@@ -74,7 +74,8 @@ def joined(pieces: Iterable[Mapping[str, Columns]]) -> dict[str, Columns]:
     for table, columns in TABLES.items():
         parts = [piece[table] for piece in pieces]
         tables[table] = {
-            name: np.concatenate([part[name] for part in parts]) if parts else np.empty(0, DTYPES[kind]) for name, kind in columns.items()
+            name: np.concatenate([part[name] for part in parts], dtype=DTYPES[kind]) if parts else np.empty(0, DTYPES[kind])
+            for name, kind in columns.items()
         }
     return tables
 
@@ -86,12 +87,14 @@ def canonical(tables: dict[str, Columns], strings: list[str]) -> tuple[dict[str,
     for columns, name in codes:
         used[columns[name]] = True
     used[-1] = False  # where code -1 (none) points
-    kept = sorted(np.flatnonzero(used).tolist(), key=strings.__getitem__)
+    kept = np.flatnonzero(used).tolist()
+    texts = sorted({strings[code] for code in kept})
+    places = {text: place for place, text in enumerate(texts)}
     moved = np.full(len(strings) + 1, NONE, np.int32)
-    moved[kept] = np.arange(len(kept), dtype=np.int32)
+    moved[kept] = [places[strings[code]] for code in kept]
     for columns, name in codes:
         columns[name] = moved[columns[name]]
     for lane in ("device", "stream"):
         text = tables["device"].pop(f"{lane}_text").astype(np.int64)
         tables["device"][lane] = np.where(text >= 0, TEXT_LANE - text, tables["device"][lane])
-    return tables, [strings[code] for code in kept]
+    return tables, texts

@@ -8,6 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -82,31 +83,34 @@ class EventDecoding:
 
     def __init__(self) -> None:
         self.strings = Strings()
-        self.counts: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter(events=0, python_function=0)
         self._typed, self._exact = Typed(self.strings), Exact(self.strings)
+        self._ways: list[tuple[Any, Conversion]] = [(_TYPED_EVENTS, self._typed), (_DIGITS_EVENTS, self._exact)]
 
-    def columns(self, piece: bytes) -> dict[str, Columns]:
-        """The tables of a piece, a JSON array of events; `row` counts from its first. Raises msgspec.DecodeError, with nothing changed, when it is not one."""
-        try:
-            return self._typed_tables(_TYPED_EVENTS.decode(piece), piece, self._typed)
-        except (Refused, OverflowError):
-            pass
-        except msgspec.ValidationError:
-            return self._exact_tables(piece)
-        try:
-            return self._typed_tables(_DIGITS_EVENTS.decode(piece), piece, self._exact)
-        except OverflowError:
-            return self._exact_tables(piece)
+    def columns(self, piece: bytes) -> tuple[dict[str, Columns], list[int]]:
+        """The tables of a piece, a JSON array of events, and which of the events became its rows; `row` counts from the first row.
 
-    def _typed_tables(self, events: list[Any], piece: bytes, clock: Conversion) -> dict[str, Columns]:
+        Raises msgspec.DecodeError, with nothing changed, when the piece is no such array.
+        """
+        while self._ways:
+            decoder, clock = self._ways[0]
+            try:
+                return self._typed_tables(decoder.decode(piece), piece, clock)
+            except Refused:
+                del self._ways[0]  # the times of a file are alike
+            except (OverflowError, msgspec.ValidationError):
+                break
+        return self._exact_tables(piece)
+
+    def _typed_tables(self, events: list[Any], piece: bytes, clock: Conversion) -> tuple[dict[str, Columns], list[int]]:
         at, times = _kept(events, clock)
         kept = [events[i] for i in at]
         args = [event.args or _NO_TYPED_ARGS for event in kept]
         meta = [row for row, event in enumerate(kept) if event.ph in ("C", "M")]
         raw = _META_EVENTS.decode(piece) if meta else []
-        return self._tables(events, _Kept(kept, args, times, {row: raw[at[row]].args for row in meta}), self._typed)
+        return self._tables(events, _Kept(kept, args, times, {row: raw[at[row]].args for row in meta}), self._typed), at
 
-    def _exact_tables(self, piece: bytes) -> dict[str, Columns]:
+    def _exact_tables(self, piece: bytes) -> tuple[dict[str, Columns], list[int]]:
         events = _EXACT_EVENTS.decode(piece)
         for event in events:
             for field, code in zip(("ph", "cat", "name"), self._exact.text([event.ph, event.cat, event.name]).tolist(), strict=True):
@@ -115,13 +119,13 @@ class EventDecoding:
         kept = [events[i] for i in at]
         args = [_EXACT_ARGS.decode(event.args) if bytes(event.args)[:1] == b"{" else _NO_EXACT_ARGS for event in kept]
         meta = {row: event.args for row, event in enumerate(kept) if event.ph in ("C", "M")}
-        return self._tables(events, _Kept(kept, args, times, meta), self._exact)
+        return self._tables(events, _Kept(kept, args, times, meta), self._exact), at
 
     def _tables(self, events: list[Any], rows: "_Kept", values: Conversion) -> dict[str, Columns]:
         kept, args, meta = rows.events, rows.args, rows.meta
         columns = {"ts_ns": rows.times[0], "dur_ns": rows.times[1]}
         for field in ("ph", "cat", "name"):
-            columns[field] = self.strings.code.of([getattr(event, field) for event in kept])
+            columns[field] = self.strings.code.of(list(map(attrgetter(field), kept)))
         columns["pid"], columns["tid"] = values.pid([event.pid for event in kept]), values.pid([event.tid for event in kept])
         columns |= _args_columns("events", args, values)
         tables = {"events": columns, "ops": self._ops(kept, args, values), "comm": self._comm(args, values)}
@@ -147,7 +151,7 @@ class EventDecoding:
         return _filled("comm", {"row": np.array(rows, np.int32)} | _args_columns("comm", [args[i] for i in rows], values))
 
     def _device(self, kept: list[Any], args: list[Any], values: Conversion) -> Columns:
-        rows = [i for i, event in enumerate(kept) if event.cat is not None and event.cat.lower() in DEVICE_CATEGORIES]
+        rows = [i for i, event in enumerate(kept) if _is_on_device(event.cat)]
         columns = _args_columns("device", [args[i] for i in rows], values)
         table = _filled("device", {"row": np.array(rows, np.int32)} | columns)
         for lane, field in (("device", "pid"), ("stream", "tid")):
@@ -157,8 +161,8 @@ class EventDecoding:
         return table
 
     def _count(self, events: list[Any]) -> None:
-        phases = Counter([event.ph for event in events])
-        self.counts.update({f"ph:{'' if phase is None else phase}": count for phase, count in phases.items()})
+        for phase, count in Counter([event.ph for event in events]).items():
+            self.counts[f"ph:{phase or ''}"] += count
         self.counts["events"] += len(events)
         self.counts[PYTHON_FUNCTION] += sum(event.cat == PYTHON_FUNCTION for event in events)
 
@@ -178,11 +182,16 @@ def _kept(events: list[Any], clock: Conversion) -> tuple[list[int], list[Array]]
     return np.array(at)[whole].tolist(), [column[whole] for column in times]
 
 
+@lru_cache(maxsize=1024)
+def _is_on_device(category: str | None) -> bool:
+    return category is not None and category.isascii() and category.lower() in DEVICE_CATEGORIES
+
+
 def _args_columns(table: str, args: Sequence[Any], values: Conversion) -> Columns:
     """The columns of a table that are read from args, one row for each of args."""
     columns: Columns = {}
     for column, (_, kind) in KEYS[table].items():
-        read = [getattr(a, column) for a in args]
+        read = list(map(attrgetter(column), args))
         if kind == "lane":
             columns[column], columns[f"{column}_text"] = values.lane(read)
         else:

@@ -47,7 +47,7 @@ class PythonEvents:
         if not _is_strict(piece):
             return False
         try:
-            tables = self._decoding.columns(piece)
+            tables, _ = self._decoding.columns(piece)
         except msgspec.DecodeError:
             return False
         self._flush()
@@ -60,7 +60,7 @@ class PythonEvents:
 
     def _flush(self) -> None:
         if self._repaired:
-            self._pieces.append(self._decoding.columns(b"[" + b",".join(self._repaired) + b"]"))
+            self._pieces.append(self._decoding.columns(b"[" + b",".join(self._repaired) + b"]")[0])
             self._repaired = []
 
     def result(self) -> tuple[dict[str, Columns], list[str], dict[str, int]]:

@@ -15,7 +15,7 @@ NONE = -1
 """What an id, a count or a string code holds when there is none."""
 
 NUMBER = re.compile(rb"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?")
-_LANE = re.compile(r"(?:stream|device|gpu) ?([0-9]{1,40})", re.IGNORECASE)
+_LANE = re.compile(r"(?:stream|device|gpu) ?([0-9]{1,40})", re.IGNORECASE | re.ASCII)
 _HEX = re.compile(r"0[xX][0-9a-fA-F]{1,40}")
 _LONGEST_ID = 40
 _TEXT = msgspec.json.Decoder(str)

@@ -80,7 +80,7 @@ class _Member:
     def __init__(self, start: int) -> None:
         from isal import isal_zlib  # noqa: PLC0415 - a C extension, loaded when a file is read
 
-        self._error: type[Exception] = isal_zlib.error
+        self._error = isal_zlib.IsalError
         self._decoder = isal_zlib.decompressobj(wbits=31)
         self._start = start
         self._fed = 0

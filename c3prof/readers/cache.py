@@ -163,7 +163,7 @@ def _read(folder: Path) -> Trace:
         **{name: _frame(folder / f"{name}.parquet", schema) for name, schema in SCHEMAS.items()},
         devices={(rank, device): properties for rank, device, properties in meta["devices"]},
         warnings=tuple(DataWarning(*fields) for fields in meta["warnings"]),
-        coverage={rank: counts for rank, counts in meta["coverage"]},
+        coverage=dict(meta["coverage"]),
     )
 
 

@@ -8,7 +8,19 @@ import numpy.typing as npt
 import pandas as pd
 
 from c3prof.errors import DataWarning
-from c3prof.kernels import COLLECTIVES, COMM, COMPUTE, COPY, FUSED, KERNEL_CLASSES, UNKNOWN, Rules, collective_kind, is_comm_op
+from c3prof.kernels import (
+    COLLECTIVES,
+    COMM,
+    COMPUTE,
+    COPY,
+    FUSED,
+    KERNEL_CLASSES,
+    UNKNOWN,
+    Rules,
+    collective_kind,
+    is_comm_op,
+    is_recorded_op,
+)
 from c3prof.readers.file import KINDS
 from c3prof.readers.scan import MISSING
 from c3prof.readers.strings import categorical
@@ -61,7 +73,7 @@ def classified(file: "File", rows: Int, links: "Links", ops: pd.DataFrame, rules
     comm_op = (by_op > 0) & ~(links.replayed & (by_args == 0))
 
     fused = is_kernel & (named_class == _FUSED)
-    metadata = is_kernel & ~fused & ((by_args > 0) | comm_op)
+    metadata = is_kernel & ~fused & ((by_args > 0) | (comm_op & _is_recorded(ops)[links.op]))
     copy_engine = is_memcpy & (comm_op | _peer_to_peer(file, rows))
     named = is_kernel & (named_class == _COMM) & ~metadata
     code = np.select([fused, metadata | copy_engine | named, is_kernel], [_FUSED, _COMM, _COMPUTE], _COPY)
@@ -113,6 +125,13 @@ def _kind_in_arguments(file: "File", rows: Int) -> Codes:
     kinds = file.strings.lookup(codes, lambda text: WORDS.index(collective_kind(text)), np.int8, 0)
     others = (file.sparse("comm", "group", rows, NONE) >= 0) | (file.sparse("comm", "in_elements", rows, NONE) >= 0)
     return np.where((kinds == 0) & others, _UNKNOWN, kinds).astype(np.int8)
+
+
+def _is_recorded(ops: pd.DataFrame) -> Bool:
+    """For each operator, and last for none, whether it is c10d's own record of communication."""
+    names = ops["name"].cat.categories
+    recorded = np.array([*(is_recorded_op(name) for name in names), False], bool)
+    return np.append(recorded[ops["name"].cat.codes.to_numpy()], False)
 
 
 def _kind_of_op(ops: pd.DataFrame) -> Codes:

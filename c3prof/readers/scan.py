@@ -4,6 +4,7 @@ The reference is in Python: _document (documents, header, damage between events)
 _pieces and _events (events as columns), _values (what a value means).
 """
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,21 @@ from c3prof.readers._pieces import PythonEvents
 from c3prof.readers._values import MISSING
 
 __all__ = ["MISSING", "Damage", "Scan", "scan"]
+
+try:
+    from c3prof.readers._native import NativeEvents
+except ImportError:  # built without a compiler
+    NativeEvents = None  # type: ignore[assignment,misc] # says that there is none
+
+
+def scanner() -> Events:
+    """What turns events into columns: the native way where it was built, unless C3PROF_SCAN=python."""
+    return PythonEvents() if NativeEvents is None or os.environ.get("C3PROF_SCAN") == "python" else NativeEvents()
+
+
+def scanner_name() -> str:
+    """ "native" or "python": which one `scan` uses."""
+    return scanner().name
 
 
 @dataclass(frozen=True)
@@ -46,7 +62,7 @@ class Scan:
 
 def scan(blocks: Iterable[bytes]) -> Scan:
     """The Scan of a file given as blocks of decompressed bytes of any sizes. Never raises on any bytes."""
-    events = PythonEvents()
+    events = scanner()
     document = Document(events)
     document.read(blocks)
     return scan_of(document, events)

@@ -6,6 +6,7 @@ same numbers. A path becomes <path 1>, a host host-1, a user user-1: equal texts
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 _HOST_KEYS = frozenset(b"host_name hostname host node node_name nodename fqdn".split())
 _USER_KEYS = frozenset(b"user username user_name owner login".split())
@@ -21,7 +22,11 @@ _TOKEN = re.compile(_TEXT + rb"(?:\s*:\s*" + _TEXT + rb")?|(?P<odd>[^\s\d\"{}\[\
 """A string, or a key with its string. Anything else that is no number, bracket or word of JSON is odd: damage."""
 
 _NAMED = re.compile(
-    rb'(?i:"(?P<key>' + b"|".join(sorted(_HOST_KEYS | _USER_KEYS)) + rb')")\s*:\s*' + _TEXT + rb'|(?:/|\\/|\\)(?:home|Users|users)(?:/|\\/|\\{1,2})(?P<home>[^"\\/\s]+)'
+    rb'(?i:"(?P<key>'
+    + b"|".join(sorted(_HOST_KEYS | _USER_KEYS))
+    + rb')")\s*:\s*'
+    + _TEXT
+    + rb'|(?:/|\\/|\\)(?:home|Users|users)(?:/|\\/|\\{1,2})(?P<home>[^"\\/\s]+)'
 )
 
 _REST = rb"(?:[^\"\\/\n]|\\[^/\n])"  # of a path's component
@@ -140,7 +145,7 @@ class _Scrubbing:
 
 def _between(piece: bytes) -> list[tuple[int, int]]:
     cuts = [0, *(match.end() for match in _BOUNDARY.finditer(piece)), len(piece)]
-    return list(zip(cuts, cuts[1:], strict=False))
+    return list(pairwise(cuts))
 
 
 def _pieces(blocks: Iterable[bytes]) -> Iterator[bytes]:

@@ -12,9 +12,17 @@ from c3prof.renderers.palette import CLASSES
 PARTS = {"compute": "compute_ns", "hidden": "hidden_ns", "exposed": "exposed_ns", "exposed_copy": "exposed_copy_ns", "idle": "idle_ns"}
 """The parts of a row's span and the columns that they come from."""
 
-GLYPHS = {"compute": "█", "hidden": "▓", "exposed": "╳", "exposed_copy": "▪", "idle": "·"}
-WORDS = {"compute": "compute", "hidden": "compute hiding communication", "exposed": "exposed communication", "exposed_copy": "exposed copy", "idle": "idle"}
-ASCII = str.maketrans({"█": "#", "▓": "=", "╳": "x", "▪": "o", "·": ".", "–": "-", "…": "~", "µ": "u", "▏": "|", "─": "-", "×": "x", "≥": ">", "│": "|"})
+GLYPHS = {"compute": "█", "hidden": "▓", "exposed": "▚", "exposed_copy": "▪", "idle": "·"}
+WORDS = {
+    "compute": "compute",
+    "hidden": "compute hiding communication",
+    "exposed": "exposed communication",
+    "exposed_copy": "exposed copy",
+    "idle": "idle",
+}
+ASCII = str.maketrans(
+    {"█": "#", "▓": "=", "▚": "x", "▪": "o", "·": ".", "–": "-", "…": "~", "µ": "u", "▏": "|", "─": "-", "×": "x", "≥": ">", "│": "|"}
+)
 """What stands for a glyph where the terminal cannot show it."""
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"

@@ -7,7 +7,11 @@ from c3prof.table import Column
 from c3prof.units import text_of_ratio, text_of_size, text_of_time
 
 UNKNOWN = "–"
-LABELS = frozenset({"rank", "device", "step", "stream", "group", "collective", "seq", "region", "first_step", "last_rank", "peer", "source", "table"})
+_FACTORS = ("slowdown", "ideal_speedup", "real_speedup")
+_WRITTEN = {"ns": text_of_time, "B": text_of_size}
+LABELS = frozenset(
+    {"rank", "device", "step", "stream", "group", "collective", "seq", "region", "first_step", "last_rank", "peer", "source", "table"}
+)
 """Columns that say what a row is: their numbers are names and are not counted."""
 
 
@@ -16,21 +20,22 @@ def text_of(value: Any, column: Column) -> str:
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return UNKNOWN
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        value = "yes" if value else "no"
     if isinstance(value, str):
         return value
-    if column.unit == "ns":
-        return text_of_time(value)
-    if column.unit == "B":
-        return text_of_size(value)
-    if is_ratio(column):
-        return text_of_ratio(value)
-    return _number(value, column)
+    if column.unit in ("", "ratio") and column.name.startswith(_FACTORS):
+        return f"{value:.2f}×"
+    written = text_of_ratio if is_ratio(column) else _WRITTEN.get(column.unit)
+    return written(value) if written else _number(value, column)
 
 
 def is_ratio(column: Column) -> bool:
     """Whether a column is a share 0 to 1, which people read as percent."""
-    return column.dtype.startswith("float") and (column.unit == "ratio" or column.name.endswith(("_ratio", "_share"))) and column.unit in ("", "ratio")
+    return (
+        column.dtype.startswith("float")
+        and (column.unit == "ratio" or column.name.endswith(("_ratio", "_share")))
+        and column.unit in ("", "ratio")
+    )
 
 
 def is_number(column: Column) -> bool:
@@ -56,6 +61,6 @@ def _number(value: float, column: Column) -> str:
     size = abs(value)
     if not size:
         return "0"
-    if (size < 0.001 or size >= 1e6):
+    if size < 0.001 or size >= 1e6:
         return f"{value:.2e}"
     return f"{value:,.{0 if size >= 100 else 1 if size >= 10 else 2 if size >= 0.1 else 3}f}"

@@ -3,18 +3,16 @@
 import csv
 import io
 from pathlib import Path
+from typing import IO
 
-from c3prof.renderers.values import columns
+from c3prof.renderers.values import columns, pieces
 from c3prof.table import Report, Table
 
 
 def text(table: Table) -> str:
     """The table as CSV: a header of column names, then the rows; unknown values are empty, booleans true or false."""
-    cells = columns(table)
     buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(cells)
-    writer.writerows([_cell(value) for value in row] for row in zip(*cells.values(), strict=True))
+    _write(table, buffer)
     return buffer.getvalue()
 
 
@@ -24,12 +22,18 @@ def write(report: Report, folder: Path) -> list[Path]:
     written = []
     for name, table in report.items():
         path = folder / f"{name}.csv"
-        path.write_text(text(table), encoding="utf-8", newline="")
+        with path.open("w", encoding="utf-8", newline="") as file:
+            _write(table, file)
         written.append(path)
     return written
 
 
+def _write(table: Table, file: IO[str]) -> None:
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(table.schema.names)
+    for piece in pieces(table):
+        writer.writerows([_cell(value) for value in row] for row in zip(*columns(piece).values(), strict=True))
+
+
 def _cell(value: object) -> object:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return value
+    return str(value).lower() if isinstance(value, bool) else value

@@ -9,7 +9,6 @@ from pathlib import PurePath
 from typing import Any
 
 from c3prof import __version__
-from c3prof.renderers.values import rows
 from c3prof.table import Column, Report, Schema, Table
 
 SCHEMA = "c3prof.report/1"
@@ -20,7 +19,7 @@ _JSON_TYPES = {"int64": "integer", "int32": "integer", "float64": "number", "flo
 
 
 def envelope(report: Report) -> dict[str, Any]:
-    """The report as one object of plain values."""
+    """The report as one object of plain values, its tables without their rows."""
     return {
         "schema": SCHEMA,
         "producer": {"c3prof": __version__, "definitions": DEFINITIONS},
@@ -63,7 +62,7 @@ def json_schema(schemas: Iterable[Schema]) -> dict[str, Any]:
 
 def _table(table: Table) -> dict[str, Any]:
     declared = [{"name": c.name, "dtype": c.dtype, "unit": c.unit, "doc": c.doc} for c in table.schema.columns]
-    return {"title": table.schema.title, "source": table.source, "columns": declared, "rows": rows(table)}
+    return {"title": table.schema.title, "source": table.source, "columns": declared}
 
 
 def _table_schema(schema: Schema) -> dict[str, Any]:

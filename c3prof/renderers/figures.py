@@ -22,7 +22,21 @@ _FONT = "system-ui, -apple-system, Segoe UI, Roboto, sans-serif"
 _STEPS_SHOWN = 400
 _POINTS_SHOWN = 4_000
 _NOT_A_STEP = ("outside", "-1")
-_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "hexagon", "pentagon", "triangle-down", "bowtie", "hourglass")
+_WRAPPERS = frozenset({"Kernel", "Kernel2", "kernel", "device_kernel"})
+_SYMBOLS = (
+    "circle",
+    "square",
+    "diamond",
+    "triangle-up",
+    "cross",
+    "x",
+    "star",
+    "hexagon",
+    "pentagon",
+    "triangle-down",
+    "bowtie",
+    "hourglass",
+)
 
 
 def plain(text: object, length: int = 60) -> str:
@@ -35,21 +49,22 @@ def plain(text: object, length: int = 60) -> str:
 
 
 def short_kernel(name: object, length: int = 46) -> str:
-    """What tells a kernel from another in a label: its function without template and call arguments, cut to a length."""
+    """What tells a kernel from another in a label: its function without call and template arguments, cut to a length.
+
+    A wrapper such as cutlass::Kernel<name> is named by what it wraps.
+    """
     text = str(name).removeprefix("void ").replace("(anonymous namespace)::", "")
-    depth, kept = 0, []
-    for letter in text:
-        depth += letter in "<("
-        if depth == 0:
-            kept.append(letter)
-        depth -= letter in ">)" and depth > 0
-    return plain("".join(kept).strip() or text, length)
+    head, _, inside = text.partition("<")
+    if head.rsplit("::", 1)[-1] in _WRAPPERS and inside:
+        head = inside.split(",")[0].split(">")[0]
+    head = head.partition("(")[0] if not head.startswith("Mem") else head
+    return plain(head.strip() or text, length)
 
 
 def figure(data: list[dict[str, Any]], x: str = "", y: str = "", *, height: int = 340, **layout: Any) -> Figure:
     """Traces with the layout that all figures share; x and y are axis titles."""
-    axis = {"gridcolor": "#D9DEE5", "zerolinecolor": "#B8BEC6", "linecolor": "#B8BEC6", "automargin": True}
-    shared = {
+    axis: dict[str, Any] = {"gridcolor": "#D9DEE5", "zerolinecolor": "#B8BEC6", "linecolor": "#B8BEC6", "automargin": True}
+    shared: dict[str, Any] = {
         "height": height,
         "autosize": True,
         "font": {"family": _FONT, "size": 13, "color": "#1B2430"},
@@ -57,6 +72,8 @@ def figure(data: list[dict[str, Any]], x: str = "", y: str = "", *, height: int 
         "plot_bgcolor": "rgba(0,0,0,0)",
         "margin": {"l": 64, "r": 18, "t": 40, "b": 48},
         "legend": {"orientation": "h", "traceorder": "normal", "yanchor": "bottom", "y": 1.02, "x": 0},
+        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": "#7A8694", "activecolor": "#0B61A4"},
+        "showlegend": any("name" in trace for trace in data),
         "hoverlabel": {"bgcolor": "#1B2430", "bordercolor": "#1B2430", "font": {"family": _FONT, "color": "#FFFFFF"}, "align": "left"},
         "xaxis": axis | {"title": {"text": x}, "showgrid": False},
         "yaxis": axis | {"title": {"text": y}},
@@ -79,7 +96,7 @@ def steps_only(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(step=frame["step"].astype(str).astype(np.int64))
 
 
-def numbers(frame: pd.DataFrame, column: str) -> pd.Series:  # type: ignore[type-arg] # what a column holds is not known here
+def numbers(frame: pd.DataFrame, column: str) -> "pd.Series[float]":
     """A column as float64, NaN where nothing is known."""
     return pd.to_numeric(frame[column], errors="coerce").astype(np.float64)
 
@@ -165,7 +182,11 @@ def run_bar(report: Report) -> Figure | None:
         if shares[name] > 0
     ]
     return figure(
-        data, barmode="stack", height=120, xaxis={"range": [0, 100], "ticksuffix": " %"}, margin={"l": 8, "r": 18, "t": 36, "b": 28}
+        data,
+        barmode="stack",
+        height=120,
+        xaxis={"range": [0, 100.5], "ticksuffix": " %", "dtick": 20},
+        margin={"l": 8, "r": 18, "t": 36, "b": 28},
     )
 
 
@@ -183,7 +204,7 @@ def exposed_by_cause(report: Report) -> Figure | None:
     frame = exposed_rows(report)
     if not len(frame):
         return None
-    sums = frame.groupby(["cause", "collective"])["exposed_ns"].sum().unstack(fill_value=0) / NS_PER_MS
+    sums = frame.pivot_table("exposed_ns", "cause", "collective", "sum", fill_value=0) / NS_PER_MS
     order = sums.sum(axis=1).sort_values().index
     data = [
         {
@@ -212,7 +233,7 @@ def kernel_times(report: Report, top: int = 15) -> Figure | None:
     classes = [str(cls) for _, cls in sums.index]
     data = [_kernel_bars(sums, [place for place, one in enumerate(classes) if one == cls], cls) for cls in dict.fromkeys(classes[::-1])]
     ticks = {"tickvals": list(range(len(sums))), "ticktext": names, "showgrid": False}
-    return figure(data, "ms, all ranks", height=150 + 24 * len(sums), yaxis=ticks, barmode="overlay", showlegend=True)
+    return figure(data, "ms, all ranks", height=150 + 24 * len(sums), yaxis=ticks, barmode="overlay")
 
 
 def _kernel_bars(sums: "pd.Series[float]", places: list[int], cls: str) -> dict[str, Any]:
@@ -220,6 +241,7 @@ def _kernel_bars(sums: "pd.Series[float]", places: list[int], cls: str) -> dict[
         "type": "bar",
         "orientation": "h",
         "name": plain(cls),
+        "width": 0.8,
         "y": places,
         "x": sums.iloc[places].round(4).tolist(),
         "customdata": [plain(sums.index[place][0], 160) for place in places],

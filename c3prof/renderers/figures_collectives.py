@@ -31,12 +31,15 @@ def busbw_by_size(report: Report) -> Figure | None:
     data += list(_fits(report, frame))
     bound = frame["lower_bound"].to_numpy(bool)
     title = "busbw in GB/s" + (" (lower bounds: one rank only)" if bound.all() else "")
-    return figure(data, "message size in bytes", title, height=400, xaxis={"type": "log", "exponentformat": "SI"}, yaxis={"rangemode": "tozero"})
+    return figure(
+        data, "message size in bytes", title, height=400, xaxis={"type": "log", "exponentformat": "SI"}, yaxis={"rangemode": "tozero"}
+    )
 
 
 def _points(frame: pd.DataFrame, kind: str, symbol: str) -> dict[str, Any]:
     about = [
-        [plain(row["group"]), str(row["rank"]), "≥ " if row["lower_bound"] else ""] for row in frame[["group", "rank", "lower_bound"]].to_dict("records")
+        [plain(row["group"]), str(row["rank"]), "≥ " if row["lower_bound"] else ""]
+        for row in frame[["group", "rank", "lower_bound"]].to_dict("records")
     ]
     return {
         "type": "scatter",
@@ -115,9 +118,10 @@ def rank_map(report: Report, measure: str = "exposed_ns") -> Figure | None:
         return None
     frame = frame.assign(value=numbers(frame, measure) / NS_PER_MS)
     frame = _with_steps(frame)
-    values = frame.groupby(["rank", "step"])["value"].sum(min_count=1).unstack()
-    if not values.notna().any().any():
+    frame = frame[frame["value"].notna()]
+    if not len(frame):
         return None
+    values = frame.pivot_table("value", "rank", "step", "sum")
     return heat_map(values.iloc[:, :400], "step", "rank", "ms")
 
 
@@ -132,7 +136,9 @@ def straggler_bars(report: Report, top: int = 20) -> Figure | None:
     frame = rows_of(report, "stragglers")
     if not len(frame):
         return None
-    frame = frame.assign(waited=numbers(frame, "caused_wait_ns") / NS_PER_MS, cause=frame["cause"].astype(object).fillna("unknown").astype(str))
+    frame = frame.assign(
+        waited=numbers(frame, "caused_wait_ns") / NS_PER_MS, cause=frame["cause"].astype(object).fillna("unknown").astype(str)
+    )
     worst = frame.groupby("rank")["waited"].sum().sort_values(ascending=False)
     worst = worst[worst > 0].head(top)
     if not len(worst):

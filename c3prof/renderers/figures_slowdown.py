@@ -35,7 +35,13 @@ def slowdown_ranking(report: Report, top: int = 15) -> Figure | None:
     factor, low, high = (numbers(frame, name).to_numpy() for name in ("slowdown", "slowdown_low", "slowdown_high"))
     sure = frame["interference"].to_numpy(bool)
     about = [
-        [plain(row["kernel"], 120), plain(row["co_runner"]), round(row["lost"] / NS_PER_MS, 4), int(row["n_clean"]), int(row["n_overlapped"])]
+        [
+            plain(row["kernel"], 120),
+            plain(row["co_runner"]),
+            round(row["lost"] / NS_PER_MS, 4),
+            int(row["n_clean"]),
+            int(row["n_overlapped"]),
+        ]
         for row in frame.to_dict("records")
     ]
     data = {
@@ -153,20 +159,31 @@ def interference_map(report: Report) -> Figure | None:
     if key is None or not numbers(frame, "slowdown").notna().any():
         return None
     frame = frame.assign(factor=numbers(frame, "slowdown"), co=frame["co_runner"].astype(str), of=frame[key].astype(str))
-    values = frame.groupby(["of", "co"])["factor"].median().unstack()
+    values = frame.pivot_table("factor", "of", "co", "median")
     made = heat_map(np.log2(values), "co-runner", "class", "×", scale=_DIVERGING, height=max(240, 170 + 34 * len(values)))
     widest = max(float(np.nanmax(np.abs(np.log2(values.to_numpy(np.float64))))), 0.2)
     texts = [["" if math.isnan(cell) else f"{cell:.2f}" for cell in line] for line in values.to_numpy(np.float64).tolist()]
     ticks = {"tickvals": [math.log2(factor) for factor in _FACTORS], "ticktext": [f"{factor:g}" for factor in _FACTORS]}
-    made["data"][0] |= {"zmin": -widest, "zmax": widest, "text": texts, "texttemplate": "%{text}", "hoverinfo": "x+y+text", "hovertemplate": None}
+    made["data"][0] |= {
+        "zmin": -widest,
+        "zmax": widest,
+        "text": texts,
+        "texttemplate": "%{text}",
+        "hoverinfo": "x+y+text",
+        "hovertemplate": None,
+    }
     made["data"][0]["colorbar"] |= ticks
     return made
 
 
 def scorecard_bars(report: Report) -> Figure | None:
     """Serial, ideal and concurrent time of all regions of the run, in ms."""
-    frame = run_rows(rows_of(report, "c3"))
-    names = [("serial", "serial_ns", "#7A8694"), ("concurrent (measured)", "concurrent_ns", CLASSES["exposed"]), ("ideal", "ideal_ns", CLASSES["compute"])]
+    frame = rows_of(report, "c3")
+    names = [
+        ("serial", "serial_ns", "#7A8694"),
+        ("concurrent (measured)", "concurrent_ns", CLASSES["exposed"]),
+        ("ideal", "ideal_ns", CLASSES["compute"]),
+    ]
     if not len(frame) or any(column not in frame for _, column, _ in names):
         return None
     sums = {name: numbers(frame, column).sum(min_count=1) / NS_PER_MS for name, column, _ in names}
@@ -184,29 +201,23 @@ def scorecard_bars(report: Report) -> Figure | None:
     return figure([data], "ms in regions where both run, all ranks", height=220, showlegend=False, yaxis={"showgrid": False})
 
 
-def run_rows(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the scorecard that stand for the whole run, one a rank and device."""
-    if "level" in frame:
-        return frame[frame["level"].astype(str) == "run"]
-    return frame
-
-
 def waves(report: Report) -> Figure | None:
-    """Waves of compute kernels alone and with the SMs that communication takes; the widest rises first."""
+    """Waves of compute kernels alone and with the SMs that communication takes; most shared time first."""
     frame = rows_of(report, "footprint")
-    pairs = [name for name in frame.columns if name.startswith("waves")]
-    if not len(frame) or len(pairs) < 2:
+    pairs = ["waves", "waves_beside"]
+    if not len(frame):
         return None
-    shown = frame[frame[pairs].apply(pd.to_numeric, errors="coerce").notna().all(axis=1)].head(15).iloc[::-1]
+    shown = frame[frame[pairs].apply(pd.to_numeric, errors="coerce").notna().all(axis=1)]
+    shown = shown.assign(shared=numbers(shown, "shared_ns")).sort_values("shared", ascending=False).head(15).iloc[::-1]
     if not len(shown):
         return None
-    names = [f"{short_kernel(row.get('kernel', ''))} | {plain(row.get('co_runner', ''), 24)}" for row in shown.to_dict("records")]
-    styles = zip(pairs[:2], ("#7A8694", CLASSES["exposed"]), strict=True)
+    names = [f"{short_kernel(row['kernel'])} | {short_kernel(row['co_runner'], 28)}" for row in shown.to_dict("records")]
+    styles = zip(pairs, ("#7A8694", CLASSES["exposed"]), strict=True)
     data = [
         {
             "type": "bar",
             "orientation": "h",
-            "name": column.replace("_", " "),
+            "name": {"waves": "alone", "waves_beside": "beside communication"}[column],
             "x": numbers(shown, column).tolist(),
             "y": list(range(len(shown))),
             "marker": {"color": shade},

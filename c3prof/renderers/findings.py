@@ -1,5 +1,6 @@
 """Report → the most costly findings, each with the view that shows it."""
 
+import html
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -7,8 +8,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from c3prof.analysis.headline import headline
-from c3prof.renderers.figures import exposed_rows, numbers, rows_of
-from c3prof.renderers.figures_slowdown import run_rows
+from c3prof.renderers.figures import exposed_rows, numbers, rows_of, short_kernel
 from c3prof.table import Report
 from c3prof.units import text_of_ratio, text_of_time
 
@@ -63,7 +63,7 @@ def _slowed(report: Report) -> Iterator[Finding]:
     place = int(numbers(frame, "lost_ns").to_numpy().argmax())
     row = frame.iloc[place]
     cost = float(row["lost_ns"])
-    kernel = _short(str(row["kernel"]))
+    kernel = html.unescape(short_kernel(row["kernel"], 60))
     factor = f"{row['slowdown']:.2f}× slower beside {row['co_runner']}"
     yield Finding(f"{kernel} loses {text_of_time(cost)}: {factor}.", cost, "/slowdown", {"signature": str(row["signature"])})
 
@@ -94,15 +94,10 @@ def _idle_table(report: Report) -> str:
     return "idle" if "idle" in report and len(report["idle"]) else "overlap"
 
 
-def _short(name: str, length: int = 48) -> str:
-    return name if len(name) <= length else name[: length - 1] + "…"
-
-
 def headline_text(report: Report) -> tuple[str, tuple[str, ...]]:
     """The sentence that answers first and the sentences below it."""
     made = headline(report)
     return made.sentence, tuple(made.details)
-
 
 
 Number = tuple[str, str, str]
@@ -140,7 +135,7 @@ _SCORES = (
 
 def scorecard_numbers(report: Report) -> list[Number]:
     """Speed-ups of running both at once, as medians over ranks; with the interval when there is one rank."""
-    frame = run_rows(rows_of(report, "c3"))
+    frame = rows_of(report, "c3")
     return [(label, *_score(frame, name, unit)) for name, label, unit in _SCORES if len(frame) and name in frame]
 
 
@@ -161,3 +156,10 @@ def _score_text(value: float, unit: str) -> str:
 def total_of(frame: pd.DataFrame, column: str) -> float:
     """Sum of what is known of a column, NaN when nothing is."""
     return float(numbers(frame, column).sum(min_count=1)) if column in frame else float("nan")
+
+
+def readings(report: Report, top: int = 3) -> list[str]:
+    """What the scorecard means, in sentences; the notes where it has no numbers. Each once."""
+    frame = rows_of(report, "c3")
+    texts = [str(text) for name in ("reading", "note") if name in frame for text in frame[name].dropna() if str(text)]
+    return list(dict.fromkeys(texts))[:top]

@@ -18,7 +18,11 @@ ROWS = 100
 _TEXT = 200
 
 _FIGURES: tuple[tuple[str, str, Callable[[Report], Figure | None]], ...] = (
-    ("Where the step goes", "Parts of a step add up to its length. What is exposed is communication with no compute at the same instant.", step_bars),
+    (
+        "Where the step goes",
+        "Parts of a step add up to its length. What is exposed is communication with no compute at the same instant.",
+        step_bars,
+    ),
     ("All ranks' time", "", run_bar),
     ("Concurrency scorecard", "Regions in which both run: one after the other, as measured, and at best.", scorecard_bars),
     ("Why communication is exposed", "", exposed_by_cause),
@@ -33,7 +37,7 @@ _FIGURES: tuple[tuple[str, str, Callable[[Report], Figure | None]], ...] = (
 )
 
 
-def html_report(report: Report, title: str = "") -> str:
+def text(report: Report, title: str = "") -> str:
     """The report as one HTML document: headline, numbers, findings, figures, tables (first ROWS rows), coverage, warnings.
 
     title: of the page; the inputs without it. Text of the trace is escaped; a policy in the page allows nothing from elsewhere.
@@ -78,7 +82,10 @@ def _remarks(report: Report) -> Iterator[str]:
         yield f"<section class='warn'><h2>What these numbers rest on</h2><ul>{items}</ul></section>"
     counts = {name: value for name, value in report.coverage.items() if isinstance(value, int)}
     if counts:
-        rows = "".join(f"<tr><td>{html.escape(str(name)).replace('_', ' ')}</td><td class='number'>{value:,}</td></tr>" for name, value in counts.items())
+        rows = "".join(
+            f"<tr><td>{html.escape(str(name)).replace('_', ' ')}</td><td class='number'>{value:,}</td></tr>"
+            for name, value in counts.items()
+        )
         yield f"<details><summary>Coverage</summary><div class='wide'><table>{rows}</table></div></details>"
 
 
@@ -109,8 +116,8 @@ def _cell(value: Any, column: Column) -> str:
         return f"<td class='number'>{value:,.4g}</td>"
     if isinstance(value, int):
         return f"<td class='number'>{value:,}</td>" if column.unit else f"<td class='number'>{value}</td>"
-    text = str(value)
-    return f"<td>{html.escape(text if len(text) <= _TEXT else text[: _TEXT - 1] + '…')}</td>"
+    words = str(value)
+    return f"<td>{html.escape(words if len(words) <= _TEXT else words[: _TEXT - 1] + '…')}</td>"
 
 
 _STYLE = """
@@ -131,9 +138,12 @@ details{background:var(--panel);border:1px solid var(--line);border-radius:10px;
 _SCRIPT = """
 const figures = JSON.parse(document.getElementById("figures").textContent);
 const narrow = () => window.innerWidth < 600;
+const cut = (text) => text.length > 17 ? text.slice(0, 16) + "…" : text;
+const slim = (layout) => ({...layout, font: {...layout.font, size: 11}, margin: {...layout.margin, l: 40, r: 8},
+  yaxis: layout.yaxis.ticktext ? {...layout.yaxis, ticktext: layout.yaxis.ticktext.map(cut)} : layout.yaxis});
 figures.forEach((figure, i) => {
-  const layout = narrow() ? {...figure.layout, font: {...figure.layout.font, size: 11}, margin: {...figure.layout.margin, l: 40, r: 8}} : figure.layout;
-  Plotly.newPlot("figure-" + i, figure.data, layout, {responsive: true, displaylogo: false, displayModeBar: !narrow()});
+  const layout = narrow() ? slim(figure.layout) : figure.layout;
+  Plotly.newPlot("figure-" + i, figure.data, layout, {responsive: true, displaylogo: false, displayModeBar: narrow() ? false : "hover"});
 });
 const resized = (width) => document.querySelectorAll(".figure").forEach((node) => Plotly.relayout(node, width ? {width, autosize: false} : {autosize: true, width: null}));
 window.addEventListener("beforeprint", () => resized(680));

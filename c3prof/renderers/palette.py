@@ -35,10 +35,11 @@ KERNEL_CLASSES: dict[str, str] = {
     "norm": "#44AA99",
     "elementwise": "#88CCEE",
     "reduction": "#DDCC77",
-    "softmax": "#CC6677",
-    "optimizer": "#AA4499",
     "embedding": "#999933",
-    "memory": "#009E73",
+    "optimizer": "#661100",
+    "memory": "#6699CC",
+    "memcpy": "#009E73",
+    "memset": "#66C2A5",
     "other": "#7F7F7F",
 }
 """Classes of compute kernels; names that are not here get one of these colours, always the same."""

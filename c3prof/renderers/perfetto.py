@@ -23,7 +23,8 @@ from c3prof.units import NS_PER_MS, NS_PER_US
 Event = dict[str, Any]
 
 _CHUNK = 4_096
-_CPU = 1_000_000
+_STEPS, _COLLECTIVES = 1_000_000, 1_000_001
+"""Threads of the CPU process that stand for no thread."""
 _EMPTY = (-1, "", None)
 
 
@@ -58,13 +59,26 @@ def perfetto_bytes(trace: Trace, report: Report | None, *, window: tuple[int, in
     return buffer.getvalue()
 
 
+def chosen_ranks(text: str, known: Sequence[int]) -> list[int]:
+    """The known ranks that 0-3,8 names; all for an empty text. ValueError when it cannot be read."""
+    if not text.strip():
+        return list(known)
+    wanted: list[int] = []
+    for part in text.split(","):
+        low, dash, high = part.strip().partition("-") if not part.strip().startswith("-") else (part.strip(), "", "")
+        wanted += [rank for rank in known if int(low) <= rank <= int(high if dash else low)]
+    return wanted
+
+
 def first_ns(trace: Trace) -> int:
     """The earliest start of anything in the trace; 0 when it is empty."""
     frames = (trace.activities, trace.launches, trace.ops, trace.annotations, trace.collectives, trace.steps)
     return min((int(frame["start_ns"].min()) for frame in frames if len(frame)), default=0)
 
 
-def _events(trace: Trace, report: Report | None, window: tuple[int, int] | None, ranks: Sequence[int] | None, begin: int) -> Iterator[Event]:
+def _events(
+    trace: Trace, report: Report | None, window: tuple[int, int] | None, ranks: Sequence[int] | None, begin: int
+) -> Iterator[Event]:
     factors = _factors(report)
     for rank in trace.rank_numbers:
         if ranks is not None and rank not in ranks:
@@ -87,12 +101,12 @@ def _names(trace: Trace, rank: int) -> Iterator[Event]:
         yield {"ph": "M", "name": "process_name", "pid": _pid(rank, int(device)), "tid": 0, "args": {"name": f"{name} device {device}"}}
     yield {"ph": "M", "name": "process_name", "pid": _pid(rank, CPU_DEVICE), "tid": 0, "args": {"name": f"{name} CPU"}}
     for thread, number in _threads(trace).items():
-        yield {"ph": "M", "name": "thread_name", "pid": _pid(rank, CPU_DEVICE), "tid": number, "args": {"name": f"thread {thread}"}}
+        yield {"ph": "M", "name": "thread_name", "pid": _pid(rank, CPU_DEVICE), "tid": number, "args": {"name": thread}}
 
 
 def _threads(trace: Trace) -> dict[str, int]:
     names = dict.fromkeys(str(t) for frame in (trace.launches, trace.annotations, trace.ops) for t in frame["thread"].dropna().unique())
-    return {name: number for number, name in enumerate(names, 1)}
+    return {name: number for number, name in enumerate(names, 1)} | {"steps": _STEPS, "collectives": _COLLECTIVES}
 
 
 def _inside(frame: pd.DataFrame, window: tuple[int, int] | None) -> pd.DataFrame:
@@ -122,7 +136,9 @@ def _activities(trace: Trace, rank: int, factors: "_Factors", window: tuple[int,
         event = _span(name, str(cls), _pid(rank, device), _tid(stream), start, end, begin, _known(args))
         yield event
         if launch >= 0:
-            yield {"ph": "f", "bp": "e", "id": f"{rank}.{launch}", "name": "launch", "cat": "launch"} | {k: event[k] for k in ("pid", "tid", "ts")}
+            yield {"ph": "f", "bp": "e", "id": f"{rank}.{launch}", "name": "launch", "cat": "launch"} | {
+                k: event[k] for k in ("pid", "tid", "ts")
+            }
 
 
 def _tid(stream: int) -> int:
@@ -147,10 +163,14 @@ def _cpu(trace: Trace, rank: int, window: tuple[int, int] | None, begin: int) ->
             event = _span(name, cat, pid, threads.get(str(thread), 0), start, end, begin, _known({"input dims": dims[0]}) if dims else {})
             yield event
             if cat == "launch":
-                yield {"ph": "s", "id": f"{rank}.{position}", "name": "launch", "cat": "launch"} | {k: event[k] for k in ("pid", "tid", "ts")}
+                yield {"ph": "s", "id": f"{rank}.{position}", "name": "launch", "cat": "launch"} | {
+                    k: event[k] for k in ("pid", "tid", "ts")
+                }
+    for start, end, step in _inside(trace.steps, window)[["start_ns", "end_ns", "step"]].itertuples(index=False):
+        yield _span(f"ProfilerStep#{step}", "step", pid, _STEPS, start, end, begin, {})
     on_cpu = _inside(trace.collectives[trace.collectives["device"] == CPU_DEVICE], window)
     for start, end, name, group, size in on_cpu[["start_ns", "end_ns", "collective", "group", "size_bytes"]].itertuples(index=False):
-        yield _span(name, "comm", pid, _CPU, start, end, begin, _known({"group": group, "size_bytes": size}))
+        yield _span(name, "comm", pid, _COLLECTIVES, start, end, begin, _known({"group": group, "size_bytes": size}))
 
 
 def _counters(trace: Trace, rank: int, window: tuple[int, int] | None, begin: int) -> Iterator[Event]:
@@ -158,7 +178,7 @@ def _counters(trace: Trace, rank: int, window: tuple[int, int] | None, begin: in
     for device, rows in trace.activities.groupby("device"):
         edges, hidden, exposed = overlap_edges(rows)
         total = np.concatenate([[0], np.cumsum(np.where(exposed[:-1], np.diff(edges), 0))]) if len(edges) else edges
-        pid = _pid(rank, int(device))  # type: ignore[call-overload] # a device is a number
+        pid = _pid(rank, int(device))
         for at, hides, shows, so_far in zip(edges.tolist(), hidden.tolist(), exposed.tolist(), total.tolist(), strict=True):
             if window is None or window[0] <= at < window[1]:
                 ts = (at - begin) / NS_PER_US
@@ -174,7 +194,8 @@ def overlap_edges(activities: pd.DataFrame) -> tuple[npt.NDArray[np.int64], npt.
     edges = np.unique(np.concatenate([*compute, *comm]))
     in_comm, in_compute = (np.searchsorted(s.starts, edges, "right") > np.searchsorted(s.ends, edges, "right") for s in (comm, compute))
     hidden, exposed = in_comm & in_compute, in_comm & ~in_compute
-    changes = np.flatnonzero(np.concatenate([[True], (hidden[1:] != hidden[:-1]) | (exposed[1:] != exposed[:-1])])) if len(edges) else []
+    differs = (hidden[1:] != hidden[:-1]) | (exposed[1:] != exposed[:-1])
+    changes = np.flatnonzero(np.concatenate([np.ones(min(len(edges), 1), np.bool_), differs]))
     return edges[changes], hidden[changes], exposed[changes]
 
 
@@ -198,4 +219,3 @@ def _factors(report: Report | None) -> _Factors:
             if factor is not None and factor == factor:  # noqa: PLR0124 - NaN
                 made.rows[int(rank), str(kernel)].append((dims, str(co_runner), round(float(factor), 4)))
     return made
-

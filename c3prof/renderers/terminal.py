@@ -13,7 +13,8 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from c3prof.analysis.headline import headline
+from c3prof.analysis.headline import Headline, headline
+from c3prof.analysis.rank_headline import rank_headline
 from c3prof.errors import DataWarning
 from c3prof.renderers.bars import ASCII, legend
 from c3prof.renderers.grid import grid
@@ -29,8 +30,9 @@ _WARNINGS = 8
 class View:
     """How the page shows a table.
 
-    columns: in order of importance, () for all of the schema. where: only rows with this value in this column. fold: rows
-    equal in these columns (on other ranks, …) become one, their numbers added. sort: column, largest first.
+    columns: in order of importance, () for all of the schema. where: only rows with this value in this column. known: only
+    rows with a value in this column. fold: rows equal in these columns (on other ranks, …) become one, their numbers
+    added. sort: column, largest first.
     bar: column drawn as bars, with its share. accounting: draw the parts of span_ns as one stacked bar.
     """
 
@@ -38,21 +40,38 @@ class View:
     title: str
     columns: tuple[str, ...] = ()
     where: tuple[str, Any] | None = None
+    known: str = ""
     fold: tuple[str, ...] = ()
     sort: str = ""
     bar: str = ""
     accounting: bool = False
+    intervals: bool = True
     limit: int = 0
 
 
 _OVERLAP = ("span_ns", "compute_ns", "exposed_ns", "idle_ns", "hidden_ratio")
 _SUBSET = ("collectives", "comm_ns", "exposed_ns", "hidden_ratio")
 _COMBINATION = ("collective", "group", "cause", "op")
-_SCORE = ("rank", "device", "baseline_share", "ideal_speedup", "real_speedup", "realized_by_time", "realized_by_time_low", "realized_by_time_high", "scenario")
+_SCORE = (
+    "rank",
+    "device",
+    "baseline_share",
+    "ideal_speedup",
+    "real_speedup",
+    "realized_by_time",
+    "realized_by_time_low",
+    "realized_by_time_high",
+    "scenario",
+)
 _FACTOR = ("slowdown", "slowdown_low", "slowdown_high", "lost_ns", "interference")
 VIEWS: tuple[View, ...] = (
     View("overlap", "Where the time goes", ("rank", "device", *_OVERLAP), accounting=True, limit=16),
-    View("c3", "What overlap delivers of the ideal speed-up", _SCORE, limit=4),
+    View(
+        "calibration",
+        "Calibration: what the overlap saves, by serialized steps (in brackets: 95 % interval)",
+        ("n_serialized", "n_concurrent", "serial_ns", "concurrent_ns", "ideal_speedup", "real_speedup", "realized_by_time", "note"),
+        limit=2,
+    ),
     View(
         "exposed",
         "Exposed communication: what the step pays for",
@@ -64,13 +83,32 @@ VIEWS: tuple[View, ...] = (
         limit=8,
     ),
     View(
+        "exposed_causes", "Why it is exposed, and what would help", ("cause", "exposed_ns", "share", "advice"), sort="exposed_ns", limit=3
+    ),
+    View(
+        "stragglers",
+        "Ranks that others wait for",
+        ("rank", "n_last", "n_collectives", "caused_wait_ns", "cause", "p_value"),
+        sort="caused_wait_ns",
+        limit=5,
+    ),
+    View(
+        "c3",
+        "What overlap delivers of the ideal speed-up",
+        ("rank", "device", "ideal_speedup", "real_speedup", "realized_by_time", "scenario", "wait_ns"),
+        known="real_speedup",
+        intervals=False,
+        limit=4,
+    ),
+    View(
         "slowdown",
-        "Kernels that a co-runner slows",
-        ("kernel", "co_runner", "n_clean", "n_overlapped", "slowdown", "slowdown_low", "slowdown_high", "lost_ns"),
+        "Kernels that a co-runner slows (in brackets: 95 % interval, unadjusted)",
+        ("rank", "kernel", "co_runner", "slowdown", "lost_ns", "n_overlapped"),
+        where=("interference", True),
+        known="slowdown",
         sort="lost_ns",
         limit=8,
     ),
-    View("stragglers", "Ranks that others wait for", sort="caused_wait_ns", bar="caused_wait_ns", limit=8),
     View(
         "kernels",
         "Device time by class of kernel",
@@ -91,7 +129,19 @@ VIEWS: tuple[View, ...] = (
         bar="idle_ns",
         limit=6,
     ),
-    View("contents", "What is in it", ("rank", "source", "device_name", "span_ns", "activities", "streams", "collectives", "steps", "events", "events_lost")),
+    View(
+        "waits",
+        "When the host waits for its collectives",
+        ("rank", "collective", "group", "n", "n_at_once", "size_bytes", "duration_ns", "blocked_ns"),
+        sort="blocked_ns",
+        limit=4,
+    ),
+    View("overhead", "What recording cost", ("rank", "steps", "hook_ns_per_call", "overhead_ratio", "window_ratio"), limit=2),
+    View(
+        "contents",
+        "What is in it",
+        ("rank", "source", "device_name", "span_ns", "activities", "streams", "collectives", "steps", "events", "events_lost"),
+    ),
     View("trust", "What it can answer"),
 )
 BY: dict[str, View] = {
@@ -103,18 +153,44 @@ BY: dict[str, View] = {
 """What `--by` adds to the page."""
 PAGES: dict[str, tuple[View, ...]] = {
     "slowdown": (
-        View("slowdown", "Kernels beside a co-runner; intervals are 95 % each, unadjusted", ("signature", "co_runner", *_FACTOR[:4], "kernel", "n_clean", "n_overlapped", "note")),
+        View(
+            "slowdown",
+            "Kernels beside a co-runner; intervals are 95 % each, unadjusted",
+            ("signature", "co_runner", *_FACTOR[:4], "kernel", "n_clean", "n_overlapped", "note"),
+        ),
         View("interference", "By class of kernel and co-runner", ("rank", "kernel_class", "co_runner", *_FACTOR, "n_signatures"), limit=12),
-        View("footprint", "What communication kernels take", ("kernel", "co_runner", "workgroups", "sms", "waves", "waves_beside", "likely_cause"), limit=8),
+        View(
+            "footprint",
+            "What communication kernels take",
+            ("kernel", "co_runner", "workgroups", "sms", "waves", "waves_beside", "likely_cause"),
+            limit=8,
+        ),
         View("c3", "What overlap delivers of the ideal speed-up", _SCORE, limit=4),
-        View("sample_counts", "What the numbers rest on", ("rank", "device", "clean_baseline_share", "n_clean", "n_overlapped", "n_mixed", "n_slight"), limit=8),
+        View(
+            "sample_counts",
+            "What the numbers rest on",
+            ("rank", "device", "clean_baseline_share", "n_clean", "n_overlapped", "n_mixed", "n_slight"),
+            limit=8,
+        ),
     ),
 }
 """Pages of other commands, by the setting `page`; the first table keeps `top` rows."""
 
 
-def write(report: Report, file: IO[str], *, by: str = "", top: int = 20, colour: bool | None = None, width: int | None = None) -> None:
-    """Write the page. Colour only on a terminal without NO_COLOR, unless `colour` says; a pipe gets WIDTH columns."""
+def write(
+    report: Report,
+    file: IO[str],
+    *,
+    by: str = "",
+    top: int = 20,
+    views: Sequence[View] = (),
+    colour: bool | None = None,
+    width: int | None = None,
+) -> None:
+    """Write the page. Colour only on a terminal without NO_COLOR, unless `colour` says; a pipe gets WIDTH columns.
+
+    views: the sections of another page than the usual one, whose headline is about ranks.
+    """
     text = StringIO()
     coloured = (file.isatty() and not os.environ.get("NO_COLOR")) if colour is None else colour
     console = Console(
@@ -125,17 +201,17 @@ def write(report: Report, file: IO[str], *, by: str = "", top: int = 20, colour:
         highlight=False,
         legacy_windows=False,
     )
-    for part in page(report, by=by, top=top):
+    for part in page(report, by=by, top=top, views=views, width=console.width):
         console.print(part)
     lines = "\n".join(line.rstrip(" ") for line in text.getvalue().splitlines()) + "\n"
     file.write(lines if _shows(file) else lines.translate(ASCII).encode("ascii", "replace").decode())
 
 
-def page(report: Report, *, by: str = "", top: int = 20) -> list[RenderableType]:
-    """The parts of the page in order."""
-    parts: list[RenderableType] = [*_headline(report)]
-    for view in _views(report, by, top):
-        parts += [*_section(report[view.table], view), Text()]
+def page(report: Report, *, by: str = "", top: int = 20, views: Sequence[View] = (), width: int = WIDTH) -> list[RenderableType]:
+    """The parts of the page in order, for a terminal of `width` columns."""
+    parts: list[RenderableType] = _headline(rank_headline(report) if views else headline(report))
+    for view in [v for v in views if len(report[v.table])] or _views(report, by, top):
+        parts += [*_section(report[view.table], view, width), Text()]
     parts += [*_coverage(report.coverage), *_warnings(report.warnings)]
     return parts
 
@@ -143,7 +219,7 @@ def page(report: Report, *, by: str = "", top: int = 20) -> list[RenderableType]
 def _shows(file: IO[str]) -> bool:
     """Whether the file's encoding can show the glyphs."""
     try:
-        "█▓╳▪·–…µ▏".encode(getattr(file, "encoding", None) or "utf-8")
+        "█▓▚▪·–…µ▏".encode(getattr(file, "encoding", None) or "utf-8")
     except (UnicodeEncodeError, LookupError):
         return False
     return True
@@ -162,34 +238,57 @@ def _views(report: Report, by: str, top: int) -> list[View]:
         return [view for view in (replace(sections[0], limit=top), *sections[1:]) if view.table in report]
     known = {view.table: view for view in (*VIEWS, *BY.values())}
     if report.settings.get("only") or not known.keys() & set(report):
-        wanted = [replace(known.get(name, View(name, "")), columns=(), where=None, fold=(), limit=top) for name in report]
+        wanted = [
+            replace(known.get(name, View(name, "")), columns=(), where=None, known="", fold=(), intervals=True, limit=top)
+            for name in report
+        ]
         return [replace(view, title=view.title or report[view.table].schema.title) for view in wanted]
     added = [replace(BY[by], limit=top)] if by in BY else []
     views = [VIEWS[0], *added, *VIEWS[1:]]
     return [view for view in views if view.table in report and len(report[view.table])]
 
 
-def _headline(report: Report) -> list[RenderableType]:
-    head = headline(report)
+def _headline(head: Headline) -> list[RenderableType]:
     if not head.sentence:
         return []
     details = [Padding(Text(detail), (0, 0, 0, 2)) for detail in head.details]
     return [Text(head.sentence, style="bold"), *details, Text()]
 
 
-def _section(table: Table, view: View) -> list[RenderableType]:
+def _section(table: Table, view: View, width: int) -> list[RenderableType]:
     cells = _chosen(rows(table), view)
     shown = cells[: view.limit or len(cells)]
+    if not shown and view.known and len(table):
+        return [Text(f"{view.title}: none here; why: --only {view.table}", style="dim")]
     title = Text(view.title, style="bold")
     if table.source != "c3prof":
         title.append(f"  (by {table.source})", style="dim")
     if not shown:
         return [title, Text("  no rows", style="dim")]
     total = sum(row[view.bar] or 0 for row in cells) if view.bar in table.schema.names else 0
-    made = grid(table.schema, shown, columns=view.columns, bar=view.bar, total=total, accounting=view.accounting, width=WIDTH - 2)
+    options: dict[str, Any] = {
+        "columns": view.columns,
+        "first": view.sort,
+        "bar": view.bar,
+        "accounting": view.accounting,
+        "intervals": view.intervals,
+    }
+    made = grid(table.schema, shown, total=total, width=width - 2, **options)
     key = [Padding(legend(), (0, 0, 0, 2), expand=False)] if view.accounting else []
-    said = [Padding(Text(row["reading"]), (0, 0, 0, 2)) for row in shown if row.get("reading")]
-    return [title, *key, *said, Padding(made.grid, (0, 0, 0, 2), expand=False), *_rest(table, len(cells) - len(shown), made.left_out)]
+    return [
+        title,
+        *key,
+        *_reading(shown),
+        Padding(made.grid, (0, 0, 0, 2), expand=False),
+        *_rest(table, len(cells) - len(shown), made.left_out),
+    ]
+
+
+def _reading(shown: Sequence[Mapping[str, Any]]) -> list[RenderableType]:
+    """What the first row says in a sentence; the others are much like it."""
+    row = next((row for row in shown if row.get("reading")), None)
+    whose = f"Rank {row['rank']}: " if row and len(shown) > 1 else ""
+    return [Padding(Text(f"{whose}{row['reading']}"), (0, 0, 0, 2))] if row else []
 
 
 def _chosen(cells: list[dict[str, Any]], view: View) -> list[dict[str, Any]]:
@@ -197,10 +296,14 @@ def _chosen(cells: list[dict[str, Any]], view: View) -> list[dict[str, Any]]:
     if view.where:
         column, value = view.where
         cells = [row for row in cells if row[column] == value]
+    if view.known:
+        cells = [row for row in cells if row[view.known] is not None]
     if view.fold:
         folded: dict[tuple[Any, ...], dict[str, Any]] = {}
         for row in cells:
-            into = folded.setdefault(tuple(row[name] for name in view.fold), dict.fromkeys(row, 0) | {name: row[name] for name in view.fold})
+            into = folded.setdefault(
+                tuple(row[name] for name in view.fold), dict.fromkeys(row, 0) | {name: row[name] for name in view.fold}
+            )
             for name in set(view.columns) - set(view.fold):
                 into[name] += row[name] or 0
         cells = list(folded.values())

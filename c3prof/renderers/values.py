@@ -1,5 +1,7 @@
 """Cells of a Table as plain Python values: what is unknown is None, whatever the column's dtype."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,12 @@ from c3prof.table import Table
 def columns(table: Table) -> dict[str, list[Any]]:
     """The cells of each column as int, float, bool, str or None. NaN, infinity, <NA> and missing categories are None."""
     return {column.name: _plain(table.frame[column.name], column.dtype) for column in table.schema.columns}
+
+
+def pieces(table: Table, size: int = 20_000) -> Iterator[Table]:
+    """The table in pieces of at most `size` rows, at least one: a long table is never in memory as Python objects at once."""
+    for start in range(0, max(len(table), 1), size):
+        yield replace(table, frame=table.frame.iloc[start : start + size])
 
 
 def rows(table: Table) -> list[dict[str, Any]]:

@@ -75,7 +75,11 @@ def test_exact_lines_are_exact(alpha: float, bandwidth: float) -> None:
 
 @pytest.mark.parametrize(
     ("sizes", "times", "why"),
-    [([10**6] * 2, [10.0, 11.0], "fewer than 3"), ([10**6] * 9, [10.0] * 9, "one message size"), ([10**5, 10**6, 10**7], [30.0, 20.0, 10.0], "does not grow")],
+    [
+        ([10**6] * 2, [10.0, 11.0], "fewer than 3"),
+        ([10**6] * 9, [10.0] * 9, "one message size"),
+        ([10**5, 10**6, 10**7], [30.0, 20.0, 10.0], "does not grow"),
+    ],
 )
 def test_what_cannot_be_fitted_says_why(sizes: list[int], times: list[float], why: str) -> None:
     row = fit(sized(sizes, times)).iloc[0]

@@ -1,6 +1,6 @@
 """Bucket plans: the exact planner against every partition, and a replay that meets what was measured."""
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def partitions(n: int) -> list[tuple[int, ...]]:
     found = []
     for cuts in product([False, True], repeat=n - 1):
         edges = [0, *(i + 1 for i, cut in enumerate(cuts) if cut), n]
-        found.append(tuple(b - a for a, b in zip(edges, edges[1:], strict=False)))
+        found.append(tuple(b - a for a, b in pairwise(edges)))
     return found
 
 
@@ -49,7 +49,9 @@ def test_large_buckets_far_apart_stay_apart() -> None:
 
 
 def test_table_of_a_generated_job() -> None:
-    made = {t.schema.name: t.frame for t in across_ranks(simulated(Job(ranks=4, steps=12, buckets=6, compute_ns=20_000)).trace, {}, Settings())}
+    made = {
+        t.schema.name: t.frame for t in across_ranks(simulated(Job(ranks=4, steps=12, buckets=6, compute_ns=20_000)).trace, {}, Settings())
+    }
     plans = made["bucket_plans"].set_index("plan")
     assert list(plans.index) == ["recorded", "merged", "single"]
     assert plans.loc["recorded", "buckets"] == "1+1+1+1+1+1"

@@ -48,7 +48,10 @@ def test_ranks_of_one_host_need_no_offset() -> None:
 
 
 def test_without_synchronizing_collectives_there_is_no_offset_and_no_wait() -> None:
-    pairs = [(record(0, 100 * k, 100 * k + 9, collective="send", peer=1), record(1, 100 * k + 3, 100 * k + 9, collective="recv", peer=0)) for k in range(4)]
+    pairs = [
+        (record(0, 100 * k, 100 * k + 9, collective="send", peer=1), record(1, 100 * k + 3, 100 * k + 9, collective="recv", peer=0))
+        for k in range(4)
+    ]
     run = trace([r for pair in pairs for r in pair], hosts=None)
     ledger, *_, clocks = across_ranks(run, {}, Settings())
     assert column(clocks.frame, "offset_ns") == [0, None]
@@ -70,7 +73,11 @@ def test_two_groups_that_nothing_joins_keep_a_reference_each() -> None:
 
 def test_ranks_are_tied_through_a_rank_of_both_groups() -> None:
     def rows(ranks: tuple[int, int], group: str, at: int) -> list[dict[str, object]]:
-        return [record(r, 100 * k + at + r, 100 * k + at + 20, group=group, group_ranks=str(list(ranks)), seq=k) for r in ranks for k in range(6)]
+        return [
+            record(r, 100 * k + at + r, 100 * k + at + 20, group=group, group_ranks=str(list(ranks)), seq=k)
+            for r in ranks
+            for k in range(6)
+        ]
 
     run = trace([*rows((0, 1), "a", 0), *rows((1, 2), "b", 30), *rows((2, 3), "c", 60)], hosts=None)
     found = joined(shifted(shifted(run, 2, 5_000_000), 3, -7_000_000)).clocks.frame
@@ -120,7 +127,7 @@ def test_lines_without_noise_are_exact(offset: float, drift: float, n: int, seed
 
 
 def test_a_wild_end_does_not_move_the_line() -> None:
-    true = np.arange(40) * 1e6
+    true = np.arange(40.0) * np.float64(1e6)
     shown = true + 5_000.0
     shown[7] += 3e6
     assert fitted_lines(np.zeros(40, np.int64), true, shown, 1).offset[0] == pytest.approx(5_000.0, abs=1.0)

@@ -44,7 +44,10 @@ def test_who_takes_part_in_all_waits_for_the_last(kind: str) -> None:
     assert column(made, "transfer_ns") == [7, 8]
 
 
-@pytest.mark.parametrize(("kind", "factor"), [("all_reduce", 1.75), ("all_gather", 0.875), ("reduce_scatter", 0.875), ("all_to_all", 0.875), ("broadcast", 1), ("reduce", 1)])
+@pytest.mark.parametrize(
+    ("kind", "factor"),
+    [("all_reduce", 1.75), ("all_gather", 0.875), ("reduce_scatter", 0.875), ("all_to_all", 0.875), ("broadcast", 1), ("reduce", 1)],
+)
 def test_f7_bus_bandwidth_of_8_ranks(kind: str, factor: float) -> None:
     made = ledger(trace([record(rank, 0, 100, collective=kind, seq=0, size_bytes=1_000_000, peer=0, group_size=8) for rank in range(8)]))
     known = made[made["algbw_gb_s"].notna()]
@@ -86,7 +89,9 @@ def test_root_written_as_the_rank_inside_its_group() -> None:
 # send 0→1  ▕──────────▏       recv on 1   ▕───────▏
 def test_send_and_recv_move_data_when_both_are_there() -> None:
     pair = {"group": "pp", "group_size": 2, "group_ranks": "[0,1]"}
-    made = ledger(trace([record(0, 0, 10, collective="send", peer=1, seq=7, **pair), record(1, 6, 10, collective="recv", peer=0, seq=3, **pair)]))
+    made = ledger(
+        trace([record(0, 0, 10, collective="send", peer=1, seq=7, **pair), record(1, 6, 10, collective="recv", peer=0, seq=3, **pair)])
+    )
     assert column(made, "wait_ns") == [6, 0]
     assert column(made, "transfer_ns") == [4, 4]
     assert list(made["last_rank"]) == [1, 1]
@@ -148,7 +153,9 @@ def test_unbalanced_all_to_all_is_null_and_balanced_is_not() -> None:
 
 def test_skew_longer_than_transfer_makes_all_gather_an_upper_bound() -> None:
     made = ledger(trace([record(0, 0, 10, collective="all_gather", seq=0), record(1, 8, 10, collective="all_gather", seq=0)]))
-    assert set(made["note"]) == {"partly done while waiting: busbw is an upper bound; first after the window opened: out of stragglers, fits and slowdown"}
+    assert set(made["note"]) == {
+        "partly done while waiting: busbw is an upper bound; first after the window opened: out of stragglers, fits and slowdown"
+    }
 
 
 def test_end_before_the_last_arrival_is_null_and_counted() -> None:
@@ -188,7 +195,11 @@ def test_rows_keep_the_order_of_the_trace() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_wait_and_transfer_sum_to_the_duration(seed: int) -> None:
-    made = ledger(simulated(Job(ranks=16, tp=2, pp=2, layers=2, ep=1, steps=3, window=2, dropped=0.02, clock_ns=5_000_000, drift_ppm=20, seed=seed)).trace)
+    made = ledger(
+        simulated(
+            Job(ranks=16, tp=2, pp=2, layers=2, ep=1, steps=3, window=2, dropped=0.02, clock_ns=5_000_000, drift_ppm=20, seed=seed)
+        ).trace
+    )
     split = made[made["wait_ns"].notna()]
     assert len(split) > 0.9 * len(made)
     assert (split["wait_ns"] + split["transfer_ns"] == split["duration_ns"]).all()

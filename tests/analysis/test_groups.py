@@ -31,11 +31,25 @@ def test_dimensions_and_links_of_a_generated_job() -> None:
 
 def rows(ranks: list[int], group: str, kind: str = "all_reduce") -> list[dict[str, object]]:
     members = "[" + ",".join(map(str, ranks)) + "]"
-    return [record(r, 10.0 * k, 10.0 * k + 5, seq=k, group=group, group_desc="undefined", group_ranks=members, collective=kind) for r in ranks for k in range(2)]
+    return [
+        record(r, 10.0 * k, 10.0 * k + 5, seq=k, group=group, group_desc="undefined", group_ranks=members, collective=kind)
+        for r in ranks
+        for k in range(2)
+    ]
 
 
 def test_dimension_by_size_stride_and_kind() -> None:
-    run = joined(trace([*rows([0, 1], "1"), *rows([0, 2], "2"), *rows([1, 3], "3", "send_recv"), *rows([2, 3], "4", "all_to_all"), *rows([0, 1, 2, 3], "0")]))
+    run = joined(
+        trace(
+            [
+                *rows([0, 1], "1"),
+                *rows([0, 2], "2"),
+                *rows([1, 3], "3", "send_recv"),
+                *rows([2, 3], "4", "all_to_all"),
+                *rows([0, 1, 2, 3], "0"),
+            ]
+        )
+    )
     table = process_groups(run).frame.set_index("group")
     assert table["dimension"].to_dict() == {"1": "tp", "2": "dp", "3": "pp", "4": "ep", "0": "world"}
 

@@ -35,7 +35,7 @@ def test_an_analysis_that_does_not_exist():
 @pytest.fixture(scope="module")
 def its_own(shared_traces):
     """Its TraceAnalysis by its own parser, the last step kept."""
-    from hta.trace_analysis import TraceAnalysis
+    from hta.trace_analysis import TraceAnalysis  # noqa: PLC0415 - an optional package
 
     with hta_bridge._quiet():
         return TraceAnalysis({3: str(shared_traces / FILE)}, trace_dir=str(shared_traces), include_last_profiler_step=True)

@@ -1,5 +1,6 @@
 """Who is late: the planted rank and nobody else, with the cause that was planted."""
 
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -12,7 +13,9 @@ from c3prof.sample_traces.ranks import Job, simulated
 from c3prof.trace import Trace
 from tests.collective_frames import record, trace
 
-ACCEPTANCE: dict[str, Any] = dict(ranks=64, tp=4, pp=2, layers=3, ep=1, steps=10, clock_ns=5_000_000, drift_ppm=20, window=2, missing=(3, 17), ranks_per_host=0)
+ACCEPTANCE = Job(
+    ranks=64, tp=4, pp=2, layers=3, ep=1, steps=10, clock_ns=5_000_000, drift_ppm=20, window=2, missing=(3, 17), ranks_per_host=0
+)
 
 
 def tables(run: Trace) -> dict[str, pd.DataFrame]:
@@ -21,7 +24,7 @@ def tables(run: Trace) -> dict[str, pd.DataFrame]:
 
 @pytest.mark.parametrize(("launches", "cause"), [(False, "compute-late"), (True, "launch-late")])
 def test_the_planted_straggler_is_named_with_its_cause(*, launches: bool, cause: str) -> None:
-    made = tables(simulated(Job(**ACCEPTANCE, straggler=(9, 500_000), straggler_launches=launches)).trace)
+    made = tables(simulated(replace(ACCEPTANCE, straggler=(9, 500_000), straggler_launches=launches)).trace)
     assert made["stragglers"][["rank", "cause"]].to_numpy().tolist() == [[9, cause]]
     row = made["stragglers"].iloc[0]
     by_rank = made["waits_by_rank"].set_index("rank").loc[9]
@@ -32,7 +35,7 @@ def test_the_planted_straggler_is_named_with_its_cause(*, launches: bool, cause:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_nobody_is_named_where_none_is_planted(seed: int) -> None:
-    for job in (Job(**ACCEPTANCE, seed=seed), Job(ranks=4, steps=20, seed=seed), Job(ranks=2, steps=20, seed=seed)):
+    for job in (replace(ACCEPTANCE, seed=seed), Job(ranks=4, steps=20, seed=seed), Job(ranks=2, steps=20, seed=seed)):
         assert not len(tables(simulated(job).trace)["stragglers"])
 
 

@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from c3prof.app.api import ranks_of
 from c3prof.app.factory import create_app
 from c3prof.app.run import Run
+from c3prof.renderers.perfetto import chosen_ranks
 from tests.app.conftest import HOSTILE
 
 HERE = {"Host": "127.0.0.1:8050"}
@@ -109,4 +109,4 @@ def test_while_it_loads_it_says_so():
 
 @pytest.mark.parametrize(("text", "ranks"), [("", [-1, 0, 1, 2]), ("0-1", [0, 1]), ("2,0", [2, 0]), ("7", []), ("-1", [-1])])
 def test_ranks_as_text(text, ranks):
-    assert ranks_of(text, [-1, 0, 1, 2]) == ranks
+    assert chosen_ranks(text, [-1, 0, 1, 2]) == ranks

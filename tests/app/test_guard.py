@@ -27,7 +27,8 @@ def test_loopback_names_are_served(local, host):
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:8050", "127.0.0.1.evil.example", "localhost.evil.example", "192.168.1.5:8050", "", "[::1", "a@b:1"]
+    "host",
+    ["evil.example", "evil.example:8050", "127.0.0.1.evil.example", "localhost.evil.example", "192.168.1.5:8050", "", "[::1", "a@b:1"],
 )
 def test_other_names_are_refused(local, host):
     answer = local.get("/", headers={"Host": host})
@@ -105,6 +106,8 @@ def test_answers_are_compressed_for_who_can_read_it(local):
     assert gzip.decompress(packed.data) == plain.data
 
 
-@pytest.mark.parametrize(("host", "local_only"), [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("gpu1", False)])
+@pytest.mark.parametrize(
+    ("host", "local_only"), [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("gpu1", False)]
+)
 def test_loopback_is_known(host, local_only):
     assert is_loopback(host) is local_only

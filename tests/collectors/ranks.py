@@ -12,7 +12,15 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-_PRELOAD = ["torch", "torch.distributed", "torch.nn.parallel", "torch.profiler", "torch.optim", "torch.distributed._functional_collectives"]
+_PRELOAD = [
+    "torch.distributed._functional_collectives",
+    "torch.distributed.fsdp",
+    "torch.distributed.pipelining",
+    "torch.distributed.tensor.parallel",
+    "torch._dynamo",
+    "torch.profiler",
+    "c3prof.collectors.session",
+]
 _forkserver = multiprocessing.get_context("forkserver")
 _forkserver.set_forkserver_preload(_PRELOAD)
 

@@ -10,6 +10,7 @@ from c3prof import pipeline
 from c3prof.errors import DataWarning
 from c3prof.readers import cache as cache_module
 from c3prof.readers.cache import Cache, default_folder, key
+from c3prof.renderers import json
 from c3prof.trace import SCHEMAS, Trace
 from tests.kineto_files import document, kernel, launched, nccl, written
 
@@ -126,8 +127,6 @@ def test_default_folder(monkeypatch, tmp_path):
 
 # The whole way: one file, read once; the second command gets it from the cache, the report is the same to the byte.
 def test_a_second_report_does_not_read_the_file_again(tmp_path, monkeypatch):
-    from c3prof.renderers import json
-
     monkeypatch.setattr(cache_module, "SMALLEST", 1)
     path = written(tmp_path / "t.json", document([*launched(kernel("gemm", 0, 10), 0), nccl("allreduce", 5, 20)], rank=None))
     asked = {"cache_dir": str(tmp_path / "cache")}

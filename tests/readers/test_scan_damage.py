@@ -15,7 +15,7 @@ from c3prof.readers.scan import Scan, scan, scan_of
 
 EVENTS = [
     {"ph": "X", "cat": "kernel", "name": "gemm<{1}>", "pid": 0, "tid": 7, "ts": 10.5, "dur": 5, "args": {"stream": 7, "grid": [1, 2, 3]}},
-    {"ph": "X", "cat": "cpu_op", "name": "c10d::\"a\" \\ é", "pid": 42, "tid": "main", "ts": 11, "dur": 2.125, "args": {"Input Dims": [[], [2, 3]]}},
+    {"ph": "X", "cat": "cpu_op", "name": 'c10d::"a" \\ é', "pid": 42, "tid": "main", "ts": 11, "dur": 2.125, "args": {"Input Dims": [[], [2, 3]]}},
     {"ph": "M", "name": "process_name", "pid": 42, "tid": 0, "args": {"name": "python"}},
     {"ph": "X", "cat": "kernel", "name": "nccl", "pid": 0, "tid": 9, "ts": 12, "dur": 1, "args": {"Collective name": "send", "Seq": 5, "stream": 9}},
 ]  # fmt: skip

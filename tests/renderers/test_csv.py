@@ -6,7 +6,14 @@ from c3prof.renderers import csv
 from c3prof.table import Column, Report, Schema, Table
 
 SCHEMA = Schema(
-    "t", "A table", (Column("name", "category", "", ""), Column("x", "float64", "ratio", ""), Column("ok", "bool", "", ""), Column("n", "object", "ns", ""))
+    "t",
+    "A table",
+    (
+        Column("name", "category", "", ""),
+        Column("x", "float64", "ratio", ""),
+        Column("ok", "bool", "", ""),
+        Column("n", "object", "ns", ""),
+    ),
 )
 TABLE = Table.of(SCHEMA, {"name": ['void f<a, "b">()', "é\nx"], "x": [0.1, math.nan], "ok": [True, False], "n": [2**60 + 1, None]})
 

@@ -8,9 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from c3prof.analysis import schemas
 from c3prof.errors import DataWarning
 from c3prof.renderers import json
 from c3prof.renderers.envelope import json_schema
+from c3prof.renderers.values import pieces
 from c3prof.table import Column, Report, Schema, Table
 
 SCHEMA = Schema(
@@ -28,7 +30,9 @@ SCHEMA = Schema(
 
 def made(**columns):
     data = {"n": [1, 2**60 + 1], "x": [0.5, math.nan], "ok": [True, False], "kind": ["a", None], "maybe": [7, None], **columns}
-    return Report({"t": Table.of(SCHEMA, data)}, (DataWarning("code", "text", 3, "a.json"),), {"events": 4}, ("a.json",), {"steps": (3, 7), "top": 20})
+    return Report(
+        {"t": Table.of(SCHEMA, data)}, (DataWarning("code", "text", 3, "a.json"),), {"events": 4}, ("a.json",), {"steps": (3, 7), "top": 20}
+    )
 
 
 def test_the_whole_envelope():
@@ -53,6 +57,18 @@ def test_the_whole_envelope():
     }
 
 
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_pieces_make_the_same_text(size, monkeypatch):
+    whole = json.text(made())
+    monkeypatch.setattr(json, "pieces", lambda table: pieces(table, size))
+    assert json.text(made()) == whole
+
+
+def test_no_tables_and_no_rows():
+    assert stdlib_json.loads(json.text(Report({})))["tables"] == {}
+    assert stdlib_json.loads(json.text(Report({"t": Table.of(SCHEMA)})))["tables"]["t"]["rows"] == []
+
+
 @pytest.mark.parametrize("unknown", [None, math.nan, pd.NA, np.nan, np.float64("inf"), pd.NaT])
 def test_every_way_of_not_knowing_is_null(unknown):
     rows = stdlib_json.loads(json.text(made(maybe=[unknown, unknown])))["tables"]["t"]["rows"]
@@ -72,7 +88,9 @@ def test_it_is_one_object_on_one_line_and_strict_json():
 
 
 def test_absolute_paths_do_not_get_out():
-    report = Report({}, (DataWarning("c", "m", 1, "/home/me/x.json"),), {}, ("/home/me/x.json", "s3://bucket/y.json"), {"rules": "/home/me/rules.toml"})
+    report = Report(
+        {}, (DataWarning("c", "m", 1, "/home/me/x.json"),), {}, ("/home/me/x.json", "s3://bucket/y.json"), {"rules": "/home/me/rules.toml"}
+    )
     found = stdlib_json.loads(json.text(report))
     assert found["inputs"] == ["x.json", "s3://bucket/y.json"]
     assert found["warnings"][0]["path"] == "x.json"
@@ -98,8 +116,6 @@ def promises(schema):
 
 def test_within_version_1_nothing_is_renamed_removed_or_given_another_unit():
     """Golden: `c3prof schema > tests/golden/report.schema.json` after an addition; a promise of that file is never taken back."""
-    from c3prof.analysis import schemas
-
     golden = stdlib_json.loads((Path(__file__).parents[1] / "golden" / "report.schema.json").read_text())
     now = json_schema(schemas())
     assert promises(golden) - promises(now) == set(), "promised columns are gone or changed"
@@ -107,7 +123,9 @@ def test_within_version_1_nothing_is_renamed_removed_or_given_another_unit():
     assert golden == now, "run c3prof schema > tests/golden/report.schema.json"
 
 
-@pytest.mark.parametrize("column", [Column("n", "int64", "ms", "a count"), Column("m", "int64", "ns", "a count"), Column("n", "object", "ns", "a count")])
+@pytest.mark.parametrize(
+    "column", [Column("n", "int64", "ms", "a count"), Column("m", "int64", "ns", "a count"), Column("n", "object", "ns", "a count")]
+)
 def test_a_changed_column_breaks_a_promise(column):
     changed = Schema("t", "A table", (column, *SCHEMA.columns[1:]))
     assert promises(json_schema([SCHEMA])) - promises(json_schema([changed])) == {("t", "n", "int64", "ns")}
