@@ -25,9 +25,10 @@ from c3prof.kernels import COMM
 from c3prof.table import Column, Schema, Table
 from c3prof.trace import CPU_DEVICE, NONE, Trace
 
-
 OF_KERNELS = Schema("_slowdown_of_kernels", "Rows of `slowdown` about kernels, before the judgement over all rows", SLOWDOWN.columns)
-OF_COLLECTIVES = Schema("_slowdown_of_collectives", "Rows of `slowdown` about collectives, before the other ranks are known", SLOWDOWN.columns)
+OF_COLLECTIVES = Schema(
+    "_slowdown_of_collectives", "Rows of `slowdown` about collectives, before the other ranks are known", SLOWDOWN.columns
+)
 OF_CLASSES = Schema("_interference_of_rank", "Rows of `interference`, before the judgement over all rows", INTERFERENCE.columns)
 
 SAMPLE_COUNTS = Schema(

@@ -138,8 +138,8 @@ def _pooled_variance(sides: Sides, alone: FloatArray, progress: FloatArray) -> t
 def _prior(own: FloatArray, freedom: FloatArray, group: IntArray, used: BoolArray) -> tuple[FloatArray, FloatArray]:
     """Typical relative variance of the group of each row, and how many degrees of freedom it is worth.
 
-    From mean and variance of ln(own) over the rows of the group: ln of a variance with ν degrees has the mean
-    ln(true) + ψ(ν/2) − ln(ν/2) and the variance ψ'(ν/2); what varies beyond that is ψ'(prior/2).
+    From mean and variance of ln(own) over the rows of the group: ln of a variance with n degrees has the mean
+    ln(true) + ψ(n/2) − ln(n/2) and the variance ψ'(n/2); what varies beyond that is ψ'(prior/2).
     """
     used = used & (own > 0)
     order = np.flatnonzero(used)[np.argsort(group[used], kind="stable")]

@@ -61,8 +61,7 @@ def _own_stream(start: Int64s, end: Int64s, stream: Int64s) -> Int64s:
     """Time that each activity shares with others of its own stream: where two or more of the stream run."""
     shared = np.zeros(len(start), np.int64)
     order = np.lexsort((start, stream))
-    first = np.flatnonzero(np.append(True, np.diff(stream[order]) != 0)) if len(order) else []
-    for of_stream in np.split(order, first[1:]):
+    for of_stream in np.split(order, np.flatnonzero(np.diff(stream[order])) + 1):
         if np.any(start[of_stream][1:] < np.maximum.accumulate(end[of_stream])[:-1]):
             twice = intervals.at_least(2, start[of_stream], end[of_stream])
             shared[of_stream] = intervals.shared_ns(start[of_stream], end[of_stream], twice)

@@ -25,7 +25,7 @@ class Segments:
     @cached_property
     def starts(self) -> IntArray:
         sizes = self.sizes
-        return np.cumsum(sizes) - sizes
+        return np.asarray(np.cumsum(sizes) - sizes, np.int64)
 
     def sums(self, values: Any) -> FloatArray:
         """Sum per label, 0 without values."""

@@ -10,13 +10,12 @@ import pandas as pd
 
 from c3prof.analysis.dose_response import dose_response
 from c3prof.analysis.estimator import MINIMUM, Rates, rates
-from c3prof.analysis.intervals import Int64s
 from c3prof.analysis.mixture import mixed
 from c3prof.analysis.resampling import Counts
 from c3prof.analysis.samples import CLEAN, MIXED, MIXED_LABEL, OVERLAPPED, SLIGHT, Samples
 from c3prof.analysis.segments import FloatArray, Segments
-from c3prof.analysis.significance import t_factor
 from c3prof.analysis.sides import Rows, Sides, rows_of
+from c3prof.analysis.significance import t_factor
 from c3prof.records import CONCURRENT, SERIALIZED
 from c3prof.table import Column, Schema
 
@@ -69,9 +68,7 @@ def tick_of(ranks: pd.DataFrame) -> float:
     return float(np.clip(ranks["tick_ns"].min(), 1, _COARSEST_TICK_NS)) if len(ranks) else 1.0
 
 
-def measured_rows(
-    samples: Samples, context: Context, baseline: tuple[Samples, int] | None = None
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def measured_rows(samples: Samples, context: Context, baseline: tuple[Samples, int] | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
     """A row for each signature, co-runner and kind of evidence that gives a number, or one that says why none does.
 
     Columns signature, label (codes of samples), the measured columns of SLOWDOWN, and rate, error, shared_ns; `best`
@@ -153,7 +150,12 @@ def _frame(evidence: str, samples: Samples, rows: Rows, context: Context) -> tup
 
 def _residuals(evidence: str, samples: Samples, rows: Rows, found: Rates) -> pd.DataFrame:
     over = rows.over[found.kept]
-    columns = {"signature": samples.signature[over], "label": samples.label[over], "step": samples.step[over], "residual_ns": found.residual}
+    columns = {
+        "signature": samples.signature[over],
+        "label": samples.label[over],
+        "step": samples.step[over],
+        "residual_ns": found.residual,
+    }
     summed = pd.DataFrame(columns).groupby(["signature", "label", "step"], as_index=False).sum()
     return summed.assign(evidence=evidence)
 
