@@ -55,7 +55,8 @@ class Lines:
 
     @classmethod
     def unknown(cls, ranks: int) -> "Lines":
-        return cls(*(np.full(ranks, np.nan) for _ in range(5)), np.zeros(ranks, np.int64), np.full(ranks, -1))
+        offset, drift, error, drift_error, scatter = (np.full(ranks, np.nan) for _ in range(5))
+        return cls(offset, drift, error, drift_error, scatter, np.zeros(ranks, np.int64), np.full(ranks, -1))
 
     def true_time(self, rank: Codes, end: Floats) -> Floats:
         """NaN for ranks that are unknown."""
