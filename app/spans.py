@@ -29,7 +29,7 @@ def details(timeline: Timeline, report: Report | None, key: str, row: int) -> di
     links: the launch, operator and annotation that it came from, as lane, row, begin, end.
     """
     lane = timeline.lanes[key]
-    places = np.flatnonzero(lane.rows == row) if row >= 0 else ()
+    places = np.flatnonzero(lane.rows == row) if row >= 0 else np.empty(0, np.int64)
     if not len(places):
         raise KeyError(f"no span {row} in lane {key}")
     place, spans = int(places[0]), lane.pyramid.spans

@@ -247,11 +247,6 @@ class _Names:
         return self._known[text]
 
 
-def empty(trace: Trace) -> bool:
-    """Whether a trace has nothing that a timeline could show."""
-    return not any(len(getattr(trace, name)) for name in ("activities", "ops", "collectives", "launches", "annotations"))
-
-
 def readable(value: Any) -> Any:
     """A value of a frame as JSON holds it: numbers and text; None for what is missing."""
     if value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value)):

@@ -23,7 +23,8 @@ from c3prof.units import NS_PER_MS, NS_PER_US
 Event = dict[str, Any]
 
 _CHUNK = 4_096
-_CPU = 1_000_000
+_STEPS, _COLLECTIVES = 1_000_000, 1_000_001
+"""Threads of the CPU process that stand for no thread."""
 _EMPTY = (-1, "", None)
 
 
@@ -100,12 +101,12 @@ def _names(trace: Trace, rank: int) -> Iterator[Event]:
         yield {"ph": "M", "name": "process_name", "pid": _pid(rank, int(device)), "tid": 0, "args": {"name": f"{name} device {device}"}}
     yield {"ph": "M", "name": "process_name", "pid": _pid(rank, CPU_DEVICE), "tid": 0, "args": {"name": f"{name} CPU"}}
     for thread, number in _threads(trace).items():
-        yield {"ph": "M", "name": "thread_name", "pid": _pid(rank, CPU_DEVICE), "tid": number, "args": {"name": f"thread {thread}"}}
+        yield {"ph": "M", "name": "thread_name", "pid": _pid(rank, CPU_DEVICE), "tid": number, "args": {"name": thread}}
 
 
 def _threads(trace: Trace) -> dict[str, int]:
     names = dict.fromkeys(str(t) for frame in (trace.launches, trace.annotations, trace.ops) for t in frame["thread"].dropna().unique())
-    return {name: number for number, name in enumerate(names, 1)}
+    return {name: number for number, name in enumerate(names, 1)} | {"steps": _STEPS, "collectives": _COLLECTIVES}
 
 
 def _inside(frame: pd.DataFrame, window: tuple[int, int] | None) -> pd.DataFrame:
@@ -165,9 +166,11 @@ def _cpu(trace: Trace, rank: int, window: tuple[int, int] | None, begin: int) ->
                 yield {"ph": "s", "id": f"{rank}.{position}", "name": "launch", "cat": "launch"} | {
                     k: event[k] for k in ("pid", "tid", "ts")
                 }
+    for start, end, step in _inside(trace.steps, window)[["start_ns", "end_ns", "step"]].itertuples(index=False):
+        yield _span(f"ProfilerStep#{step}", "step", pid, _STEPS, start, end, begin, {})
     on_cpu = _inside(trace.collectives[trace.collectives["device"] == CPU_DEVICE], window)
     for start, end, name, group, size in on_cpu[["start_ns", "end_ns", "collective", "group", "size_bytes"]].itertuples(index=False):
-        yield _span(name, "comm", pid, _CPU, start, end, begin, _known({"group": group, "size_bytes": size}))
+        yield _span(name, "comm", pid, _COLLECTIVES, start, end, begin, _known({"group": group, "size_bytes": size}))
 
 
 def _counters(trace: Trace, rank: int, window: tuple[int, int] | None, begin: int) -> Iterator[Event]:
