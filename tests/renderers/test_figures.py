@@ -105,7 +105,7 @@ def test_the_curve_is_the_rate_model():
     assert at[0] == pytest.approx(100)
     assert at[1] == pytest.approx(150)
     #  F4: clean 100 µs; 130 µs of which 90 are shared lies on the curve of 1.5
-    assert 100 / (1 - 90 / 130 * (1 - 1 / 1.5)) == pytest.approx(130)
+    assert pytest.approx(130) == 100 / (1 - 90 / 130 * (1 - 1 / 1.5))
 
 
 def test_the_fitted_bandwidth_is_the_line_through_its_points():

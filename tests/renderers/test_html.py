@@ -35,7 +35,7 @@ def test_hostile_names_are_text(page):
 
 def test_it_says_what_the_numbers_are(page):
     assert "exposed communication" in page
-    assert "name=\"viewport\"" in page
+    assert 'name="viewport"' in page
     assert "@media print" in page
 
 
