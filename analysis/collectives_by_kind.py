@@ -99,6 +99,8 @@ def collectives_by_kind(run: Joined, split: Waits, groups: Table, ledger: Table)
 
 def _alone(run: Joined, split: Waits, frame: pd.DataFrame, kind: Codes) -> Floats:
     """For each record the median transfer of the same message (kind, group, type, bytes) without compute beside it."""
+    if not len(frame):
+        return np.zeros(0)  # pandas 2 cannot factorize an empty MultiIndex
     hidden, duration = frame["hidden_ns"].to_numpy(), frame["duration_ns"].to_numpy()
     transfer = frame["transfer_ns"].to_numpy()
     size, dtype = run.trace.collectives["size_bytes"].to_numpy(), frame["dtype"].cat.codes.to_numpy()

@@ -131,7 +131,8 @@ def _counted(device: DeviceSamples) -> pd.DataFrame:
 
 def _updated(rows: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     """The rows with those replaced that were found, by position."""
-    return pd.concat([rows.drop(index=found.index), found]).sort_index() if len(found) else rows
+    parts = [part for part in (rows.drop(index=found.index), found) if len(part)]
+    return pd.concat(parts).sort_index() if len(found) else rows
 
 
 def _region_parts(device: DeviceSamples) -> tuple[pd.DataFrame, npt.NDArray[np.int64]]:

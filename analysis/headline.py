@@ -32,7 +32,7 @@ def headline(report: Report) -> Headline:
         return Headline("")
     runs = report["overlap"].frame
     if not len(runs):
-        return Headline("No device activity and no communication was recorded: there is nothing to account for.")
+        return _light(report)
     base, what = _base(report, runs)
     span = _total(base, "span_ns")
     comm, hidden, exposed = (_total(base, name) for name in ("comm_ns", "hidden_ns", "exposed_ns"))
@@ -51,6 +51,21 @@ def headline(report: Report) -> Headline:
         _cpu(runs),
     )
     return Headline(sentence, tuple(detail for detail in details if detail))
+
+
+def _light(report: Report) -> Headline:
+    """What a run without any profiler window still tells: how long steps take, and how long they wait for collectives."""
+    steps = report["step_times"].frame if "step_times" in report else pd.DataFrame()
+    if not len(steps):
+        return Headline("No device activity and no communication was recorded: there is nothing to account for.")
+    steps = steps[~steps["phase"].isin(["serialized", "discarded"])]
+    known = steps[steps["blocked_ns"].notna()]
+    took = f"Steps take {text_of_time(float(steps['duration_ns'].median()))} (median of {len(steps):,})"
+    why = ("No profiler window was recorded: what is hidden cannot be told, only how long the host waits.",)
+    if not len(known):
+        return Headline(f"{took}; no wait for a collective was seen.", why)
+    blocked, whole = float(known["blocked_ns"].astype(np.float64).sum()), float(known["duration_ns"].sum())
+    return Headline(f"{took}; the host waits for collectives {percent(blocked, whole)} of the step.", why)
 
 
 def percent(part: float, whole: float) -> str:

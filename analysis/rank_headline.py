@@ -14,11 +14,13 @@ def rank_headline(report: Report) -> Headline:
     waited, spent = float(waits["wait_ns"].sum()), float(waits["duration_ns"].sum())
     details = (_causers(report, waits), _matched(report), _clocks(report))
     if not waits["n_collectives"].sum():
-        return Headline(
-            f"{len(waits)} ranks; no synchronizing collective is recorded on several of them, so nobody's waiting can be told.", details[1:]
-        )
+        return Headline(f"{_ranks(len(waits))}; no synchronizing collective on several: nobody's waiting can be told.", details[1:])
     share = f"{percent(waited, spent)} of the time in collectives is waiting for other ranks ({text_of_time(waited)} of {text_of_time(spent)}, all ranks)."
     return Headline(f"{_named(report)} {share}", tuple(detail for detail in details if detail))
+
+
+def _ranks(n: int) -> str:
+    return "1 rank" if n == 1 else f"{n:,} ranks"
 
 
 def _named(report: Report) -> str:
@@ -45,7 +47,7 @@ def _matched(report: Report) -> str:
     records, unmatched = int(groups["records"].sum()), int(groups["unmatched"].sum())
     if not records:
         return ""
-    return f"{records:,} records in {len(groups):,} process groups; {unmatched:,} have no partner on another rank."
+    return f"{records:,} communication records, {len(groups):,} process groups; {unmatched:,} records have no partner on another rank."
 
 
 def _clocks(report: Report) -> str:

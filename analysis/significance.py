@@ -13,8 +13,9 @@ _LEVEL = 0.95
 
 
 def t_p_value(statistic: Any, freedom: Any) -> FloatArray:
-    """The two-sided p value of Student's t: I_x(ν/2, 1/2) with x = ν / (ν + t²). NaN stays NaN."""
+    """The two-sided p value of Student's t: I_x(ν/2, 1/2) with x = ν / (ν + t²). NaN stays NaN, and no freedom gives NaN."""
     t, nu = np.broadcast_arrays(np.asarray(statistic, float), np.asarray(freedom, float))
+    nu = np.where(nu > 0, nu, np.nan)
     return _incomplete_beta(nu / 2, 0.5, nu / (nu + t**2))
 
 

@@ -71,7 +71,7 @@ def contents(trace: Trace) -> Table:
         "activities": len(activities),
         "streams": len(activities[["device", "stream"]].drop_duplicates()),
         "collectives": len(collectives),
-        "steps": trace.steps["step"].nunique(),
+        "steps": max(trace.steps["step"].nunique(), trace.recorded_steps["step"].nunique()),
         "comm_activities": counts.get("comm_activities", 0),
         "comm_with_metadata": counts.get("comm_with_metadata", 0),
         "launched": int((activities["launch"] >= 0).sum()),
@@ -111,6 +111,8 @@ def _overlap(files: pd.DataFrame, warnings: Sequence[DataWarning]) -> Answer:
             NO,
             "neither device activity nor communication was recorded: profile with ProfilerActivity.CUDA, or run gloo on CPU",
         )
+    if not files["span_ns"].sum():
+        return question, NO, "no profiler window: steps, waits and collectives were recorded, but no timeline"
     if lost or harmful:
         return question, PARTLY, f"{lost:,} events were lost and {harmful} warnings bear on numbers: what is left is exact"
     if not files["activities"].sum():

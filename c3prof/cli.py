@@ -6,6 +6,7 @@ Only typer is imported at the start; each command loads what it needs when it ru
 
 import os
 import sys
+import warnings
 from typing import Annotated
 
 import typer
@@ -54,7 +55,9 @@ def _common(
 
 
 def main() -> None:
-    """Run the command line and exit with its code."""
+    """Run the command line and exit with its code. What libraries warn developers of is not for the user."""
+    if not sys.warnoptions and not _debugging():
+        warnings.simplefilter("ignore")
     sys.exit(exit_code())
 
 
@@ -82,9 +85,13 @@ def _said(error: BaseException) -> tuple[str, int]:
     return f"internal error: {type(error).__name__}: {error}. Please report it, with what C3PROF_DEBUG=1 prints.", 1
 
 
+def _debugging() -> bool:
+    return os.environ.get("C3PROF_DEBUG", "0") not in ("", "0")
+
+
 def _failed(message: str, code: int) -> int:
     """The exit code, after one line on stderr; C3PROF_DEBUG shows where it came from."""
-    if os.environ.get("C3PROF_DEBUG", "0") not in ("", "0"):
+    if _debugging():
         import traceback  # noqa: PLC0415 - only for debugging
 
         traceback.print_exc()

@@ -81,24 +81,26 @@ def _part(
 
 def _place(sources: Sequence[Source], asked: Mapping[str, Any]) -> Place | None:
     """Where the inputs are read; None for this process: one input, one worker, or too little to pay for starting others."""
-    place = Place(asked.get("workers", 0), int(asked.get("memory_gb", 0) * 1e9), asked.get("scheduler") or "", asked.get("cluster") or "")
-    small = not asked.get("workers") and sum(map(_need, sources)) < _WORTH_PROCESSES
+    memory = int(asked.get("memory_gb", 0) * 1e9)
+    place = Place(asked.get("workers", 0), memory, asked.get("scheduler") or "", asked.get("cluster") or "")
+    small = not asked.get("workers") and sum(map(_text_bytes, sources)) < _WORTH_PROCESSES
     if place.on_dask:
         return place
     return None if len(sources) < 2 or place.processes < 2 or small else place
 
 
-_WORTH_PROCESSES = 1_500_000_000
-"""Memory need of all inputs from which other processes are worth their start (about a second each)."""
+_WORTH_PROCESSES = 200_000_000
+"""Bytes of JSON from which other processes are worth their start (about a second each)."""
+
+
+def _text_bytes(source: Source) -> int:
+    """Bytes of JSON in an input, by its size: gzip leaves about a twelfth of a trace."""
+    return source.size * (1 if source.path.endswith(".json") else 12)
 
 
 def _need(source: Source) -> int:
-    """Bytes that reading and analyzing an input takes at its peak, by its size: 16 times what gzip leaves of a trace, or as much as plain text."""
-    plain = source.path.endswith(".json")
-    return int(source.size * (_PEAK_OF_PLAIN if plain else _PEAK_OF_COMPRESSED)) + _PEAK_OF_NOTHING
-
-
-_PEAK_OF_PLAIN, _PEAK_OF_COMPRESSED, _PEAK_OF_NOTHING = 3, 40, 150_000_000
+    """Bytes that reading and analyzing an input takes at its peak: up to three times its JSON (benchmarks/ranks.py), and the program."""
+    return 3 * _text_bytes(source) + 150_000_000
 
 
 def baseline_of(asked: Mapping[str, Any], settings: Settings) -> Mapping[str, Table]:

@@ -81,8 +81,13 @@ def _as_dtype(values: Any, dtype: str) -> Any:
 
 
 def _objects(values: Any) -> Any:
+    if isinstance(values, pd.api.extensions.ExtensionArray):
+        values = values.to_numpy(dtype=object)
     out = np.empty(len(values), dtype=object)
-    out[:] = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    if isinstance(values, np.ndarray):
+        out[:] = values if values.dtype == object and values.ndim == 1 else values.tolist()
+    else:
+        out[:] = list(values)
     return out
 
 

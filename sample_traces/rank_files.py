@@ -16,6 +16,9 @@ Array = npt.NDArray[np.int64]
 
 _DEVICE = {"id": 0, "name": "simulated", "numSms": 132, "maxThreadsPerMultiprocessor": 2048, "regsPerMultiprocessor": 65536, "warpSize": 32}
 _LAUNCH_LEAD_NS = 200_000
+_CPU_AHEAD_NS = 320_000
+"""How far the CPU's steps are ahead of the device's: a little more than the launch of a collective."""
+
 _EVENTS_A_KERNEL = 3
 _C10D = {"all_reduce": "allreduce", "all_to_all": "alltoall", "send": "send", "recv": "recv"}
 
@@ -71,8 +74,8 @@ def _step_lines(trace: Trace) -> list[str]:
         _event(
             "user_annotation",
             f"ProfilerStep#{step}",
-            start - EPOCH_NS - 2 * _LAUNCH_LEAD_NS,
-            end - EPOCH_NS - 2 * _LAUNCH_LEAD_NS - 1,
+            start - EPOCH_NS - _CPU_AHEAD_NS,
+            end - EPOCH_NS - _CPU_AHEAD_NS - 1,
             1,
             {},
         )

@@ -183,7 +183,7 @@ class Document:
             try:
                 event = repaired(self._buffer, self._at, final=self._final)
             except Unreadable as error:
-                self._lose(error.kind)
+                self._lose(error.kind, behind=error.at)
                 return
             self._events.add(event.json)
             self._note_repairs(event, "repaired")
@@ -211,7 +211,7 @@ class Document:
                 inner = _TRACE_EVENTS if len(self._open) < _DEEPEST else b""
                 value = repaired(self._buffer, at, final=self._final, nested_key=inner)
         except Unreadable as error:
-            self._lose(error.kind)
+            self._lose(error.kind, behind=error.at)
             return
         self._expect_comma()
         self._note_repairs(key)
@@ -234,14 +234,15 @@ class Document:
             raise Incomplete
         return at
 
-    def _lose(self, kind: str, *, in_events: bool = False) -> None:
-        """What begins here cannot be understood: search for a place to resume."""
+    def _lose(self, kind: str, *, in_events: bool = False, behind: int = -1) -> None:
+        """What begins here cannot be understood: search for a place to resume, from `behind` on if that is farther."""
         excerpt = self._buffer[self._at : self._at + _EXCERPT]
         if len(excerpt) < _EXCERPT and not self._final:
             raise Incomplete
         in_object = bool(self._open) and self._open[-1] == _OBJECT
         in_events |= bool(self._open) and not in_object
         self._lost = _Lost(kind, self._base + self._at, excerpt, in_events)
+        self._at = max(self._at, behind)
         if in_object:
             self._at += 1  # a member that cannot be read is not the place to resume
 

@@ -85,22 +85,22 @@ class EventDecoding:
         self.strings = Strings()
         self.counts: Counter[str] = Counter(events=0, python_function=0)
         self._typed, self._exact = Typed(self.strings), Exact(self.strings)
+        self._ways: list[tuple[Any, Conversion]] = [(_TYPED_EVENTS, self._typed), (_DIGITS_EVENTS, self._exact)]
 
     def columns(self, piece: bytes) -> tuple[dict[str, Columns], list[int]]:
         """The tables of a piece, a JSON array of events, and which of the events became its rows; `row` counts from the first row.
 
         Raises msgspec.DecodeError, with nothing changed, when the piece is no such array.
         """
-        try:
-            return self._typed_tables(_TYPED_EVENTS.decode(piece), piece, self._typed)
-        except (Refused, OverflowError):
-            pass
-        except msgspec.ValidationError:
-            return self._exact_tables(piece)
-        try:
-            return self._typed_tables(_DIGITS_EVENTS.decode(piece), piece, self._exact)
-        except OverflowError:
-            return self._exact_tables(piece)
+        while self._ways:
+            decoder, clock = self._ways[0]
+            try:
+                return self._typed_tables(decoder.decode(piece), piece, clock)
+            except Refused:
+                del self._ways[0]  # the times of a file are alike
+            except (OverflowError, msgspec.ValidationError):
+                break
+        return self._exact_tables(piece)
 
     def _typed_tables(self, events: list[Any], piece: bytes, clock: Conversion) -> tuple[dict[str, Columns], list[int]]:
         at, times = _kept(events, clock)
@@ -125,7 +125,7 @@ class EventDecoding:
         kept, args, meta = rows.events, rows.args, rows.meta
         columns = {"ts_ns": rows.times[0], "dur_ns": rows.times[1]}
         for field in ("ph", "cat", "name"):
-            columns[field] = self.strings.code.of([getattr(event, field) for event in kept])
+            columns[field] = self.strings.code.of(list(map(attrgetter(field), kept)))
         columns["pid"], columns["tid"] = values.pid([event.pid for event in kept]), values.pid([event.tid for event in kept])
         columns |= _args_columns("events", args, values)
         tables = {"events": columns, "ops": self._ops(kept, args, values), "comm": self._comm(args, values)}
@@ -191,7 +191,7 @@ def _args_columns(table: str, args: Sequence[Any], values: Conversion) -> Column
     """The columns of a table that are read from args, one row for each of args."""
     columns: Columns = {}
     for column, (_, kind) in KEYS[table].items():
-        read = [getattr(a, column) for a in args]
+        read = list(map(attrgetter(column), args))
         if kind == "lane":
             columns[column], columns[f"{column}_text"] = values.lane(read)
         else:

@@ -28,6 +28,11 @@ _LONGEST_KEY = 80
 _SPACE = re.compile(rb"[ \t\r\n]*")
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _SAFE = re.compile(rb'"[\x20\x21\x23-\x5b\x5d-\x7f]*"')
+_WS = rb"[ \t\r\n]*"
+_SCALAR = rb'(?:"[\x20\x21\x23-\x5b\x5d-\x7f]*"|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null)'
+_ARRAY = rb"\[" + _WS + rb"(?:" + _SCALAR + rb"(?:" + _WS + rb"," + _WS + _SCALAR + rb")*" + _WS + rb")?\]"
+_PLAIN_MEMBER = re.compile(rb'"[\x20\x21\x23-\x5b\x5d-\x7f]*"' + _WS + rb":" + _WS + rb"(?:" + _SCALAR + rb"|" + _ARRAY + rb")(?=[ \t\r\n,}])")
+"""A whole member without damage: what _member and _one would find, at once."""
 _NAME = re.compile(rb'([A-Za-z_][A-Za-z0-9_ .%()/-]{0,63})"?[ \t\r\n]{0,8}(?=:)')
 _BARE = re.compile(rb"[A-Za-z0-9+\-._]+")
 _NO_NUMBER = re.compile(rb"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
@@ -42,11 +47,11 @@ class Incomplete(Exception):
 
 
 class Unreadable(Exception):
-    """The value cannot be understood. kind: bad-event or deep."""
+    """The value cannot be understood. kind: bad-event, or deep with the position where it is."""
 
-    def __init__(self, kind: str = "bad-event") -> None:
+    def __init__(self, kind: str = "bad-event", at: int = -1) -> None:
         super().__init__(kind)
-        self.kind = kind
+        self.kind, self.at = kind, at
 
 
 @dataclass
@@ -123,6 +128,11 @@ class _Reading:
 
     def _member(self) -> None:
         comma = b"" if self._fresh() else b","
+        plain = _PLAIN_MEMBER.match(self.buffer, self.at) if len(self.open) < DEEPEST else None
+        if plain and not self.nested_key:
+            self.out.append(comma + plain[0])
+            self.at, self.ended = plain.end(), True
+            return
         key = self.key()
         if self._peek() != 0x3A:
             raise Unreadable
@@ -160,7 +170,7 @@ class _Reading:
             self.out.append(self._string() if byte == 0x22 else self._bare())
             return
         if len(self.open) == DEEPEST:
-            raise Unreadable("deep")
+            raise Unreadable("deep", self.at)
         self.open.append(byte)
         self.out.append(self.buffer[self.at : self.at + 1])
         self.at += 1

@@ -67,6 +67,12 @@ _FACTOR = ("slowdown", "slowdown_low", "slowdown_high", "lost_ns", "interference
 VIEWS: tuple[View, ...] = (
     View("overlap", "Where the time goes", ("rank", "device", *_OVERLAP), accounting=True, limit=16),
     View(
+        "calibration",
+        "Calibration: what the overlap saves, by serialized steps (in brackets: 95 % interval)",
+        ("n_serialized", "n_concurrent", "serial_ns", "concurrent_ns", "ideal_speedup", "real_speedup", "realized_by_time", "note"),
+        limit=2,
+    ),
+    View(
         "exposed",
         "Exposed communication: what the step pays for",
         (*_COMBINATION, "exposed_ns"),
@@ -123,6 +129,14 @@ VIEWS: tuple[View, ...] = (
         bar="idle_ns",
         limit=6,
     ),
+    View(
+        "waits",
+        "When the host waits for its collectives",
+        ("rank", "collective", "group", "n", "n_at_once", "size_bytes", "duration_ns", "blocked_ns"),
+        sort="blocked_ns",
+        limit=4,
+    ),
+    View("overhead", "What recording cost", ("rank", "steps", "hook_ns_per_call", "overhead_ratio", "window_ratio"), limit=2),
     View(
         "contents",
         "What is in it",

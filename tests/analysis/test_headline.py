@@ -71,6 +71,27 @@ def test_nothing_at_all_and_no_overlap_table():
     assert headline(report()).sentence == ""
 
 
+STEP_TIMES = Schema(
+    "step_times",
+    "",
+    (Column("phase", "object", "", ""), Column("duration_ns", "int64", "ns", ""), Column("blocked_ns", "object", "ns", "")),
+)
+
+
+@pytest.mark.parametrize(
+    ("blocked", "sentence"),
+    [
+        ((10, 30, None), "Steps take 100 ns (median of 3); the host waits for collectives 20 % of the step."),
+        ((None, None, None), "Steps take 100 ns (median of 3); no wait for a collective was seen."),
+    ],
+)
+def test_a_run_without_windows_tells_steps_and_waits(blocked, sentence):
+    rows = [{"phase": None, "duration_ns": 100, "blocked_ns": value} for value in blocked]
+    found = said(table(OVERLAP, []), table(STEP_TIMES, [*rows, {"phase": "serialized", "duration_ns": 900, "blocked_ns": 900}]))
+    assert found.sentence == sentence
+    assert found.details == ("No profiler window was recorded: what is hidden cannot be told, only how long the host waits.",)
+
+
 def test_several_ranks_show_their_spread():
     rows = [run_row(rank, compute=90, comm=10 * rank, hidden=0, exposed=10 * rank, idle=10) for rank in (0, 1, 2)]
     found = said(table(OVERLAP, rows))

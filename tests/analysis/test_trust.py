@@ -58,6 +58,7 @@ def test_a_good_recording_answers_everything():
         ({"events_lost": 3}, OVERLAP, "partly"),
         ({"activities": 0, "collectives": 0}, OVERLAP, "no"),
         ({"activities": 0}, OVERLAP, "yes"),
+        ({"activities": 0, "span_ns": 0}, OVERLAP, "no"),
         ({"collectives": 0}, COLLECTIVE, "no"),
         ({"grouped": 4}, COLLECTIVE, "partly"),
         ({"grouped": 0}, COLLECTIVE, "no"),

@@ -181,3 +181,75 @@ def forks(rank: int, world: int, port: int, folder: str) -> None:
                 Path(folder, f"child{rank}.txt").write_text(str(os.waitstatus_to_exitcode(status)))
             prof.step()
     dist.destroy_process_group()
+
+
+def waits_for_a_trigger(rank: int, world: int, port: int, folder: str, options: dict[str, Any]) -> None:
+    """Trains until a window that was asked for has been recorded (at most 30 s); the first rank asks after some steps."""
+    connect(rank, world, port)
+    step = ddp_step()
+    until = time.monotonic() + 30
+    with c3prof.profile(folder, kineto=None, trigger=True, flush_s=0.05, **options) as prof:
+        number = 0
+        wanted = torch.zeros(1)
+        while wanted.item() < world and time.monotonic() < until:
+            if number == 10 and rank == 0:
+                Path(folder, "TRIGGER").touch()
+            step()
+            prof.step()
+            time.sleep(0.01)
+            number += 1
+            recorded = any(Path(folder, "ranks", f"rank{rank:05d}").glob("trace-w*.json.gz"))
+            wanted = torch.tensor([1.0 if recorded or rank not in {0, 1} else 0.0])
+            dist.all_reduce(wanted)  # all ranks leave after the same step
+    dist.destroy_process_group()
+
+
+def internals_moved(rank: int, world: int, port: int, folder: str) -> None:
+    """A torch whose dispatcher changed: the hook stays off, the rest records."""
+    from c3prof.collectors import comm  # noqa: PLC0415  # only this job changes it
+    from c3prof.collectors.internals import Moved  # noqa: PLC0415  # as above
+
+    def moved() -> Any:
+        raise Moved("torch 9.9 has no Work.unbox")
+
+    comm.dispatcher = moved
+    training(rank, world, port, folder)
+
+
+def marks_and_forces(rank: int, world: int, port: int, folder: str) -> None:
+    """Labels, and the switch of calibration as context managers, without a schedule."""
+    connect(rank, world, port)
+    step = ddp_step()
+    with c3prof.profile(folder, kineto=None) as prof:
+        step()
+        prof.step()
+        prof.mark("eval")
+        with c3prof.serialize():
+            step()
+            prof.step()
+        with c3prof.concurrent():
+            step()
+            prof.step()
+        prof.mark("")
+        step()
+        prof.step()
+    dist.destroy_process_group()
+
+
+def decorated(rank: int, world: int, port: int, folder: str) -> None:
+    """profile() as a decorator and by hand, one after the other, and one inside the other."""
+    connect(rank, world, port)
+    step = ddp_step()
+
+    @c3prof.profile(f"{folder}/decorated", kineto=None)
+    def train() -> None:
+        step()
+
+    train()
+    prof = c3prof.profile(f"{folder}/by-hand", kineto=None).start()
+    step()
+    prof.step()
+    with c3prof.profile(f"{folder}/inside", kineto=None) as inner:
+        inner.step()
+    prof.stop()
+    dist.destroy_process_group()
