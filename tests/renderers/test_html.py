@@ -39,7 +39,7 @@ def test_it_says_what_the_numbers_are(page):
     assert "@media print" in page
 
 
-def test_the_same_report_gives_the_same_bytes(page, tmp_path):
+def test_the_same_report_gives_the_same_bytes():
     report = Report({}, inputs=("a",))
     assert text(report) == text(report)
 
