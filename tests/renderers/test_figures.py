@@ -192,7 +192,7 @@ def test_every_figure_is_one_that_plotly_accepts():
         figures_slowdown.interference_map(
             report(table("interference", kernel_class=["gemm", "norm"], co_runner=["copy"] * 2, slowdown=[1.2, None]))
         ),
-        figures_slowdown.scorecard_bars(report(table("c3", serial_ns=[16e6], ideal_ns=[10e6], concurrent_ns=[13e6]))),
+        figures_slowdown.scorecard_bars(report(table("c3", serial_ns=[16e6], ideal_ns=[10e6], concurrent_ns=[13e6], ideal_speedup=[1.6]))),
         figures_comparison.change_bars(table("change_by_part", **changes)),
     ]
     for one in made:
