@@ -91,6 +91,7 @@ class Recorded:
     def with_windows(self, windows: Trace) -> Trace:
         """The windows' Trace with groups, sizes and sequence numbers of its collectives, phases of its steps, and counters."""
         collectives, both = joined(windows.collectives, self.collectives)
+        found = {"collectives_with_hook_record": both, "collectives_without_hook_record": len(collectives) - both}
         phase = windows.steps["step"].map(self.steps.drop_duplicates("step").set_index("step")["phase"].astype(object))
         rows = windows.ranks.iloc[0]
         return replace(
@@ -100,7 +101,7 @@ class Recorded:
             ranks=self._ranks(int(rows["base_ns"]), int(rows["tick_ns"]), rows["device_name"], int(rows["events"])),
             groups=self._groups() if self.manifest.groups else windows.groups,
             counters=self.counters if len(self.counters) else windows.counters,
-            coverage={self.manifest.rank: {**windows.coverage[self.manifest.rank], **self._counts(), "collectives_with_hook_record": both}},
+            coverage={self.manifest.rank: {**windows.coverage[self.manifest.rank], **self._counts(), **found}},
         )
 
     def in_light_mode(self) -> Trace:
