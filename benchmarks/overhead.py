@@ -127,11 +127,12 @@ def main() -> None:
     step = trained()
     for _ in range(10):
         step()
-    found = {name: [times(mode, step, options.steps) for name_, mode in MODES.items() if name_ == name] for name in MODES}
-    for _ in range(options.rounds - 1):
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in MODES}
+    for _ in range(options.rounds):
         for name, mode in MODES.items():
             found[name].append(times(mode, step, options.steps))
     off, on = per_collective()
+    print("## What recording costs\n")
     print(
         f"torch {torch.__version__}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}, {options.rounds} rounds of {options.steps} steps\n"
     )

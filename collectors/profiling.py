@@ -117,7 +117,11 @@ def _started(options: Options) -> "Session":
     from c3prof.collectors.session import Session  # noqa: PLC0415  # loads what only a recording needs
 
     session = Session(options)
-    session.start()
+    try:
+        session.start()
+    except Exception:
+        session.finish("failed")  # takes back what was installed until then
+        raise
     return session
 
 

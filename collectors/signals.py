@@ -14,8 +14,8 @@ import threading
 import time
 from typing import Any
 
-_ENDING = (signal.SIGTERM, signal.SIGHUP)
-_WATCHED = {signal.SIGTERM, signal.SIGHUP, signal.SIGINT}
+_ENDING = tuple(number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None)  # Windows has no SIGHUP
+_WATCHED = {*_ENDING, signal.SIGINT}
 _LAST_WAIT_S = 5.0
 
 

@@ -66,6 +66,30 @@ def test_a_write_that_fails_is_reported_once_and_never_raised(tmp_path: Path) ->
     assert len(told) == 1
 
 
+def test_a_disk_that_was_full_for_a_moment_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[object] = []
+    lines = Lines(tmp_path / "steps.jsonl", lambda *what: told.append(what))
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda file, content: write(file, content[:10]))  # only a part fits
+    lines.write([StepRecord(0, 0, 1)])
+    assert (tmp_path / "steps.jsonl").read_text() == ""
+    monkeypatch.setattr(os, "write", write)
+    lines.write([StepRecord(1, 1, 2)])
+    assert [json.loads(line)["step"] for line in (tmp_path / "steps.jsonl").read_text().splitlines()] == [0, 1]
+    assert told == []
+
+
+def test_a_disk_that_stays_full_is_reported_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[str, object]] = []
+    lines = Lines(tmp_path / "steps.jsonl", lambda *what: told.append(what))
+    monkeypatch.setattr(os, "write", lambda *_: 0)
+    for number in range(3):
+        lines.write([StepRecord(number, 0, 1)])
+    lines.close()
+    assert len(told) == 1
+    assert "could not be written" in str(told[0][1])
+
+
 def test_the_folder_has_one_owner(tmp_path: Path) -> None:
     first, second = RankFolder(str(tmp_path), WHO), RankFolder(str(tmp_path), WHO)
     assert first.final.name == "rank00003"

@@ -30,9 +30,7 @@ def test_the_demo_and_its_folder(tmp_path: Path) -> None:
         assert [file["kind"] for file in record["files"]].count("kineto") == 2
     again = _c3prof("analyze", str(folder))
     assert again.returncode == 0
-    assert shown.stdout.startswith(again.stdout.rstrip()[:2000])
-    first, second = (_c3prof("analyze", str(folder), "--format", "json").stdout for _ in range(2))
-    assert first == second
+    assert shown.stdout.startswith(again.stdout.rstrip())
 
 
 def test_a_folder_that_is_not_a_demos_is_left_alone(tmp_path: Path) -> None:
