@@ -246,11 +246,11 @@ def _views(report: Report, by: str, top: int) -> list[View]:
 
 
 def _whole(schema: Schema, view: View | None, top: int) -> View:
-    """A table with all its rows and columns; those that its view shows come first, unless the view is but a part of it."""
-    if view is None or view.where:
-        return View(schema.name, schema.title, sort=view.sort if view else "", bar=view.bar if view else "", limit=top)
-    columns = tuple(dict.fromkeys((*view.columns, *schema.names)))
-    return replace(view, columns=columns, known="", fold=(), intervals=True, limit=top)
+    """A table with all its rows and columns; those that its view shows come first."""
+    view = view or View(schema.name, schema.title)
+    part = (view.where[0],) if view.where else ()
+    columns = tuple(dict.fromkeys(name for name in ("rank", *part, *view.columns, *schema.names) if name in schema.names))
+    return replace(view, title=schema.title, columns=columns, where=None, known="", fold=(), intervals=True, limit=top)
 
 
 def _headline(head: Headline) -> list[RenderableType]:
