@@ -249,8 +249,9 @@ def _whole(schema: Schema, view: View | None, top: int) -> View:
     """A table with all its rows and columns; those that its view shows come first."""
     view = view or View(schema.name, schema.title)
     part = (view.where[0],) if view.where else ()
-    columns = tuple(dict.fromkeys(name for name in ("rank", *part, *view.columns, *schema.names) if name in schema.names))
-    return replace(view, title=schema.title, columns=columns, where=None, known="", fold=(), intervals=True, limit=top)
+    columns = tuple(dict.fromkeys(name for name in ("rank", "device", *part, *view.columns, *schema.names) if name in schema.names))
+    bar = "" if part else view.bar  # rows that add up the same time in several ways have no shares
+    return replace(view, title=schema.title, columns=columns, where=None, known="", fold=(), bar=bar, intervals=True, limit=top)
 
 
 def _headline(head: Headline) -> list[RenderableType]:
