@@ -19,7 +19,7 @@ Tick = Callable[[int, int, str], None]
 def check(asked: Config) -> None:
     """WrongSettings for a table or a --by that does not exist."""
     from c3prof.analysis import schemas
-    from c3prof.renderers.terminal import BY
+    from c3prof.renderers.views import BY
 
     tables = [schema.name for schema in schemas()]
     unknown = [name for name in asked["only"] if name not in tables]
