@@ -24,10 +24,6 @@ R = TypeVar("R")
 FREE_SHARE = 0.6
 """Share of the free memory that tasks may use together, unless the user says how much."""
 
-_RETRIES = 5
-"""How often dask may start a task again whose worker died."""
-
-
 @dataclass(frozen=True)
 class Task(Generic[A]):
     """An argument, the memory that its work will take at its peak (an estimate), and what to call it in a message."""
@@ -60,7 +56,7 @@ def completed(function: Callable[[A], R], tasks: Sequence[Task[A]], place: Place
     """(position, result) of each task as it is done. function and arguments must be picklable.
 
     A local worker that is killed costs its task a second try alone; killed again, its result is an UnreadableInput that
-    says so. On dask a task is tried 6 times.
+    says so. dask gives a task whose worker died to another, up to its distributed.scheduler.allowed-failures (3) times.
     """
     if place.on_dask:
         yield from _on_dask(function, tasks, place)
@@ -163,7 +159,6 @@ def _on_dask(function: Callable[[A], R], tasks: Sequence[Task[A]], place: Place)
             function,
             [task.argument for task in tasks],
             pure=False,
-            retries=_RETRIES,
             key=[f"c3prof-{i}-{task.name}" for i, task in enumerate(tasks)],
         )
         positions = {future.key: position for position, future in enumerate(futures)}
