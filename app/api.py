@@ -1,9 +1,10 @@
 """What the timeline asks for, as JSON: lanes, windows, one span, the next hit of a search. Thin: arguments in, plain functions out."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import msgspec
+import numpy as np
 from flask import Flask, Response, request
 
 from c3prof.app.run import Run
@@ -11,6 +12,9 @@ from c3prof.app.spans import details
 from c3prof.app.timeline import Timeline
 from c3prof.renderers.palette import CLASSES
 from c3prof.renderers.perfetto import chosen_ranks, perfetto_bytes
+
+_MOST_SPANS = 500_000
+"""A larger export is made by the command, which does not keep it in memory."""
 
 Answer = Callable[[Run, Timeline, Mapping[str, str]], Any]
 
@@ -87,7 +91,18 @@ def _perfetto(run: Run, given: Mapping[str, str]) -> Response:
         ranks = chosen_ranks(given.get("ranks", ""), run.trace.rank_numbers)
     except (ValueError, KeyError, OverflowError) as error:
         return _json({"error": f"begin, end and ranks are needed as numbers: {error}"}, 400)
+    if timeline_spans(run.timeline, begin, end, ranks) > _MOST_SPANS:
+        message = (
+            f"this window holds more than {_MOST_SPANS:,} spans: zoom in, choose fewer ranks, or use c3prof export PATH --perfetto OUT"
+        )
+        return _json({"error": message}, 413)
     return _download(perfetto_bytes(run.trace, run.report, window=(begin, end), ranks=ranks), "window.json.gz", "application/gzip")
+
+
+def timeline_spans(timeline: Timeline, begin: int, end: int, ranks: Collection[int]) -> int:
+    """About how many spans of some ranks lie in a window."""
+    starts = (lane.pyramid.spans.start for lane in timeline.lanes.values() if lane.rank in ranks)
+    return sum(int(np.searchsorted(start, end) - np.searchsorted(start, begin)) for start in starts)
 
 
 def _download(body: bytes, name: str, mimetype: str) -> Response:

@@ -12,7 +12,7 @@ from dash.development.base_component import Component
 from c3prof.app.timeline import readable
 from c3prof.table import Column, Table
 
-ROWS = 5_000
+ROWS = 2_000
 _A_DATE = 1e15
 """ns that are a time since 1970 and no duration: these are shown in full."""
 

@@ -62,10 +62,12 @@ def scorecard(report: Report) -> Component:
     about = "How much faster the regions are in which both run, against one after the other."
     if not len(rows_of(report, "c3")):
         return card("Concurrency scorecard", missing(why_empty(report, "c3")), about=about)
-    tiles = [stat(*number) for number in scorecard_numbers(report)]
-    told = [html.P(text, className="muted") for text in readings(report)]
-    figure = graph(scorecard_bars(report), "serial and ideal times are not known: too few activities have a clean baseline")
-    return card("Concurrency scorecard", html.Div(tiles, className="stats small"), *told, figure, about=about)
+    tiles, told = [stat(*number) for number in scorecard_numbers(report)], readings(report)
+    if not tiles:
+        return card("Concurrency scorecard", *(html.P(text, className="missing") for text in told[:1]), about=about)
+    sentences = [html.P(text, className="muted") for text in told]
+    figure = graph(scorecard_bars(report), "serial and ideal times are not known")
+    return card("Concurrency scorecard", html.Div(tiles, className="stats small"), *sentences, figure, about=about)
 
 
 def _findings(report: Report, timeline: Timeline | None) -> Component:

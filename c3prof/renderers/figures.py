@@ -63,6 +63,7 @@ def short_kernel(name: object, length: int = 46) -> str:
 
 def figure(data: list[dict[str, Any]], x: str = "", y: str = "", *, height: int = 340, **layout: Any) -> Figure:
     """Traces with the layout that all figures share; x and y are axis titles."""
+    has_legend = any("name" in trace for trace in data)
     axis: dict[str, Any] = {"gridcolor": "#D9DEE5", "zerolinecolor": "#B8BEC6", "linecolor": "#B8BEC6", "automargin": True}
     shared: dict[str, Any] = {
         "height": height,
@@ -70,10 +71,10 @@ def figure(data: list[dict[str, Any]], x: str = "", y: str = "", *, height: int 
         "font": {"family": _FONT, "size": 13, "color": "#1B2430"},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
-        "margin": {"l": 64, "r": 18, "t": 40, "b": 48},
+        "margin": {"l": 64, "r": 18, "t": 40 if has_legend else 12, "b": 48},
         "legend": {"orientation": "h", "traceorder": "normal", "yanchor": "bottom", "y": 1.02, "x": 0},
         "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": "#7A8694", "activecolor": "#0B61A4"},
-        "showlegend": any("name" in trace for trace in data),
+        "showlegend": has_legend,
         "hoverlabel": {"bgcolor": "#1B2430", "bordercolor": "#1B2430", "font": {"family": _FONT, "color": "#FFFFFF"}, "align": "left"},
         "xaxis": axis | {"title": {"text": x}, "showgrid": False},
         "yaxis": axis | {"title": {"text": y}},

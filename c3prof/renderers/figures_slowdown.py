@@ -71,7 +71,7 @@ def slowdown_ranking(report: Report, top: int = 15) -> Figure | None:
     line = {"type": "line", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1, "line": {"dash": "dot", "color": "#7A8694"}}
     ticks = {"tickvals": list(range(len(frame))), "ticktext": names}
     return figure(
-        [data], "slowdown (1 = none); filled: interference", height=130 + 26 * len(frame), yaxis=ticks, shapes=[line], showlegend=False
+        [data], "slowdown (1 = none); filled: interference", height=100 + 26 * len(frame), yaxis=ticks, shapes=[line], showlegend=False
     )
 
 
@@ -177,14 +177,15 @@ def interference_map(report: Report) -> Figure | None:
 
 
 def scorecard_bars(report: Report) -> Figure | None:
-    """Serial, ideal and concurrent time of all regions of the run, in ms."""
+    """Serial, ideal and concurrent time of the regions of those ranks whose ratios are known, in ms."""
     frame = rows_of(report, "c3")
     names = [
         ("serial", "serial_ns", "#7A8694"),
         ("concurrent (measured)", "concurrent_ns", CLASSES["exposed"]),
         ("ideal", "ideal_ns", CLASSES["compute"]),
     ]
-    if not len(frame) or any(column not in frame for _, column, _ in names):
+    frame = frame[numbers(frame, "ideal_speedup").notna()] if len(frame) else frame
+    if not len(frame):
         return None
     sums = {name: numbers(frame, column).sum(min_count=1) / NS_PER_MS for name, column, _ in names}
     if any(math.isnan(value) for value in sums.values()):

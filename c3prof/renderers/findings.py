@@ -134,9 +134,10 @@ _SCORES = (
 
 
 def scorecard_numbers(report: Report) -> list[Number]:
-    """Speed-ups of running both at once, as medians over ranks; with the interval when there is one rank."""
+    """Speed-ups of running both at once, as medians over ranks, with the interval when there is one; none when nothing is known."""
     frame = rows_of(report, "c3")
-    return [(label, *_score(frame, name, unit)) for name, label, unit in _SCORES if len(frame) and name in frame]
+    known = any(numbers(frame, name).notna().any() for name, _, _ in _SCORES if name in frame)
+    return [(label, *_score(frame, name, unit)) for name, label, unit in _SCORES if known and name in frame]
 
 
 def _score(frame: pd.DataFrame, name: str, unit: str) -> tuple[str, str]:

@@ -5,7 +5,7 @@ import pytest
 
 import c3prof
 from c3prof.analysis.comparison import comparison
-from tests.kineto_files import annotation, document, launched, nccl, kernel, written
+from tests.kineto_files import annotation, document, kernel, launched, nccl, written
 
 
 def run(path, durations, *, extra=()):

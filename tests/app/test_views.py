@@ -9,7 +9,7 @@ from c3prof.app import callbacks, layout, overview, ranks, slowdown
 from c3prof.app.grid import grid
 from c3prof.app.overview import longest_exposed
 from c3prof.app.query import Query, link
-from c3prof.app.run import Run
+from c3prof.app.run import Run, analyzed, loaded
 from c3prof.renderers.figures_collectives import MEASURES
 from c3prof.table import Column, Report, Schema, Table
 from tests.app.conftest import HOSTILE
@@ -84,8 +84,6 @@ def test_a_measure_of_ranks_is_a_map_or_a_reason(run, measure):
 
 
 def test_the_samples_of_a_row_are_those_that_were_used(shared_traces):
-    from c3prof.app.run import analyzed, loaded
-
     run = Run((str(shared_traces / "a100_ddp_rank3of8.json.gz"),)).start(loaded, analyzed).wait()
     frame = run.report["slowdown"].frame
     for row in frame[frame["slowdown"].notna() & (frame["evidence"] == "same-trace")].head(5).to_dict("records"):

@@ -35,11 +35,11 @@ def test_hostile_names_are_text(page):
 
 def test_it_says_what_the_numbers_are(page):
     assert "exposed communication" in page
-    assert "name=\"viewport\"" in page
+    assert 'name="viewport"' in page
     assert "@media print" in page
 
 
-def test_the_same_report_gives_the_same_bytes(page, tmp_path):
+def test_the_same_report_gives_the_same_bytes():
     report = Report({}, inputs=("a",))
     assert text(report) == text(report)
 
