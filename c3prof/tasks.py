@@ -8,6 +8,7 @@ import logging
 import multiprocessing
 import os
 import signal
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -154,12 +155,13 @@ def _on_dask(function: Callable[[A], R], tasks: Sequence[Task[A]], place: Place)
         import distributed  # noqa: PLC0415 - an extra, and slow to import
     except ImportError as error:
         raise MissingExtra("dask.distributed", "cluster", "--scheduler and --cluster") from error
+    run = uuid.uuid4().hex  # a scheduler answers equal keys with one result, also to another user
     with _client(distributed, place) as client:
         futures = client.map(
             function,
             [task.argument for task in tasks],
             pure=False,
-            key=[f"c3prof-{i}-{task.name}" for i, task in enumerate(tasks)],
+            key=[f"c3prof-{run}-{i}-{task.name}" for i, task in enumerate(tasks)],
         )
         positions = {future.key: position for position, future in enumerate(futures)}
         for future in distributed.as_completed(futures, loop=client.loop):
