@@ -191,7 +191,7 @@ def _client(distributed: Any, place: Place) -> Iterator[Any]:
     if place.cluster != "local":
         raise WrongSettings(f"--cluster {place.cluster}: expected local; for another cluster start it and give --scheduler ADDRESS")
     memory = place.memory_bytes // place.processes if place.memory_bytes else "auto"
-    quiet = {"silence_logs": logging.CRITICAL, "dashboard_address": None}
+    quiet = {"silence_logs": logging.CRITICAL, "dashboard_address": "localhost:0"}
     with (
         distributed.LocalCluster(n_workers=place.processes, threads_per_worker=1, memory_limit=memory, **quiet) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
