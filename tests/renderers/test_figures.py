@@ -142,9 +142,7 @@ def test_text_of_a_trace_is_never_markup():
     rows = SLOW | {"kernel": [HOSTILE] * 2, "co_runner": [HOSTILE] * 2}
     made = figures_slowdown.slowdown_ranking(report(table("slowdown", **rows)))
     assert "<a" not in str(made)
-    times = table(
-        "kernels", rank=[0], by=["kernel"], kernel=[HOSTILE], kernel_class=[HOSTILE], total_ns=[5e6], **{"class": ["compute"]}
-    )
+    times = table("kernels", rank=[0], by=["kernel"], kernel=[HOSTILE], kernel_class=[HOSTILE], total_ns=[5e6], **{"class": ["compute"]})
     made = figures.kernel_times(report(times))
     assert "<a" not in str(made)
     assert "%{x}</b>" not in str(made)
