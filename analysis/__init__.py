@@ -21,10 +21,12 @@ from c3prof.analysis.exposed import exposed
 from c3prof.analysis.footprint import FOOTPRINT, footprint
 from c3prof.analysis.idle import IDLE, idle
 from c3prof.analysis.kernel_time import KERNELS, kernel_time
+from c3prof.analysis.nccl import NCCL_CHOICES, nccl_choices
 from c3prof.analysis.overlap import SCHEMAS as OVERLAP
 from c3prof.analysis.overlap import overlap
 from c3prof.analysis.overlap_subsets import SCHEMAS as OVERLAP_SUBSETS
 from c3prof.analysis.overlap_subsets import overlap_subsets
+from c3prof.analysis.power import POWER, power
 from c3prof.analysis.recorded import OVERHEAD, STEP_TIMES, WAITS, overhead, step_times, waits
 from c3prof.analysis.settings import Settings
 from c3prof.errors import WrongSettings
@@ -72,6 +74,8 @@ ANALYSES: tuple[Analysis, ...] = (
     Analysis((OVERHEAD,), overhead),
     Analysis(contention.SCHEMAS, contention.contention),
     Analysis((FOOTPRINT,), footprint),
+    Analysis((NCCL_CHOICES,), nccl_choices),
+    Analysis((POWER,), power),
     Analysis((CALIBRATION,), calibration, scope="run"),
     Analysis(ranks.SCHEMAS, ranks.across_ranks, scope="run", needs=ranks.NEEDS),
     Analysis(contention_of_run.SCHEMAS, contention_of_run.contention_of_run, scope="run", needs=contention_of_run.NEEDS),

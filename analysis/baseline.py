@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -46,7 +47,7 @@ def with_baseline(samples: Samples, rows: pd.DataFrame, codes: Sequence[int], te
     rows, code = rows[known.notna()], known.dropna().to_numpy().astype(np.int64)
     n = len(rows)
     behind = int(samples.step.max(initial=0)) + 2 - int(rows["step"].min() if n else 0)
-    added = {
+    added: dict[str, Any] = {
         "row": np.zeros(n, np.int64),
         "signature": code,
         "comm": np.zeros(n, bool),
@@ -60,4 +61,5 @@ def with_baseline(samples: Samples, rows: pd.DataFrame, codes: Sequence[int], te
         "phase": np.full(n, None, object),
         "after_wait": np.zeros(n, bool),
     }
-    return replace(samples, **{name: np.concatenate([getattr(samples, name), values]) for name, values in added.items()}), n
+    both: dict[str, Any] = {name: np.concatenate([getattr(samples, name), values]) for name, values in added.items()}
+    return replace(samples, **both), n

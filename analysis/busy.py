@@ -52,16 +52,6 @@ def class_masks(rows: pd.DataFrame) -> dict[str, npt.NDArray[np.bool_]]:
     return {name: codes == names.index(name) if name in names else np.zeros(len(codes), bool) for name in CLASSES}
 
 
-def kernel_classes(rows: pd.DataFrame, collectives: pd.DataFrame) -> pd.Categorical:
-    """The kernel class of each activity; of communication the kind of its collective, which knows more than the name."""
-    own, kind = rows["kernel_class"].array, collectives["collective"].array
-    words = own.categories.union(kind.categories)
-    codes, of_kind = (np.append(words.get_indexer(c.categories), -1)[c.codes] for c in (own, kind))
-    ids = rows["collective_id"].to_numpy()
-    told = np.append(of_kind, -1)[np.where(ids >= 0, ids, len(of_kind))]
-    return pd.Categorical.from_codes(np.where(told >= 0, told, codes), categories=words)
-
-
 def collective_keys(rows: pd.DataFrame) -> Int64s:
     """A number for the collective of each activity; an activity without one stands alone, with a negative number."""
     ids = rows["collective_id"].to_numpy().astype(np.int64)

@@ -20,7 +20,12 @@ _ALONE = (
     Column("baseline_share", "float64", "ratio", "part of the members' time that has a clean time; below 0.9 the ratios are null"),
 )
 _RATIOS = tuple(
-    Column(name + end, "float64", "ratio" if name.startswith("realized") else "", doc if not end else f"{'lower' if end == '_low' else 'upper'} end of its 95 % interval")
+    Column(
+        name + end,
+        "float64",
+        "ratio" if name.startswith("realized") else "",
+        doc if not end else f"{'lower' if end == '_low' else 'upper'} end of its 95 % interval",
+    )
     for name, doc in (
         ("ideal_speedup", "serial / ideal, 1 to 2: what perfect overlap would give"),
         ("real_speedup", "serial / concurrent: what the overlap gives"),
@@ -107,8 +112,8 @@ def scored(rows: pd.DataFrame) -> pd.DataFrame:
         width = np.sqrt(sum((other[name] - value) ** 2 for other in moved))
         numbers |= {f"{name}{end}": np.where(hidden, np.nan, value + sign * width) for end, sign in (("", 0), ("_low", -1), ("_high", 1))}
     scenario = np.select([compute > _LONGER * comm, comm > _LONGER * compute], ["compute-long", "comm-long"], "balanced").astype(object)
-    unknown = np.isnan(compute + comm)
-    return rows.assign(serial_ns=serial, ideal_ns=ideal, **numbers, scenario=np.where(unknown, None, scenario))
+    scenario[np.isnan(compute + comm)] = None
+    return rows.assign(serial_ns=serial, ideal_ns=ideal, **numbers, scenario=scenario)
 
 
 def _ratios(serial: FloatArray, ideal: FloatArray, concurrent: FloatArray) -> Values:
@@ -148,7 +153,16 @@ def summed(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """Rows of regions summed by keys, then divided: serial, ideal, concurrent, wait and both sides alone."""
     weight = rows["compute_ns"] + rows["comm_ns"]
     parts = rows.assign(n_regions=1, weight=weight, based=rows["baseline_share"] * weight, waits=rows["wait_ns"].isna())
-    added = ["n_regions", "compute_alone_ns", "comm_alone_ns", "compute_reach_ns", "comm_reach_ns", "serial_ns", "ideal_ns", "concurrent_ns"]
+    added = [
+        "n_regions",
+        "compute_alone_ns",
+        "comm_alone_ns",
+        "compute_reach_ns",
+        "comm_reach_ns",
+        "serial_ns",
+        "ideal_ns",
+        "concurrent_ns",
+    ]
     sums = parts.groupby(keys, as_index=False, dropna=False, sort=True)[[*added, "weight", "based"]].sum()
     waiting = parts.groupby(keys, as_index=False, dropna=False, sort=True).agg(wait_ns=("wait_ns", _sum_if_known), unknown=("waits", "any"))
     sums = sums.assign(baseline_share=ratio(sums["based"], sums["weight"]), wait_ns=waiting["wait_ns"], serial_source="summed")
@@ -187,7 +201,11 @@ def _reading(row: Mapping[str, object], steps: int) -> str:
     if np.isnan(value["realized_by_time"]):
         return f"{bound}: the shorter side is so short that overlap cannot save 5 %; {cure} up to {gain}{per}."
     share = value["realized_by_time"]
-    verdict = f"the overlap realizes {share:.0%} of what it could save" if share >= 0 else "running both at once is slower than one after the other"
+    verdict = (
+        f"the overlap realizes {share:.0%} of what it could save"
+        if share >= 0
+        else "running both at once is slower than one after the other"
+    )
     return f"{bound}: {verdict}; {cure} up to {gain}{per}."
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from c3prof.analysis.clock_fit import STANDARD_ERRORS, Ends, Lines, common_clock
+from c3prof.analysis.clock_fit import FEW, STANDARD_ERRORS, Ends, Lines, common_clock, medians
 from c3prof.matching import Matches, ProcessGroups
 from c3prof.table import Column, Schema, Table
 from c3prof.trace import NONE, Trace
@@ -56,7 +56,8 @@ def clocks(trace: Trace, groups: ProcessGroups, matches: Matches) -> Table:
     ends = Ends(groups.code[rows], matches.operation[rows], rank, (frame["end_ns"].to_numpy()[rows] - origin).astype(np.float64))
     host = _hosts(trace, numbers)
     lines = common_clock(ends, host)
-    notes = _one_clock_a_host(lines, host)
+    duration = (frame["end_ns"].to_numpy() - frame["start_ns"].to_numpy())[rows].astype(np.float64)
+    notes = _one_clock_a_host(lines, host, medians(rank, duration, len(numbers)))
     bound = _bounds(lines, ends, trace, numbers, origin)
     data = {
         "rank": numbers,
@@ -114,11 +115,12 @@ def _hosts(trace: Trace, numbers: Codes) -> Codes:
     return pd.factorize(first.where(first.notna(), None))[0].astype(np.int64)
 
 
-def _one_clock_a_host(lines: Lines, host: Codes) -> list[str]:
+def _one_clock_a_host(lines: Lines, host: Codes, duration: Floats) -> list[str]:
     """Sets the ranks of each host to one line, in place, and returns the notes.
 
     A host's clock is the median of its ranks; the reference's own host is exactly 0. Where the ends disagree by more
-    than 1 ms and 10 times their scatter, the host name is not believed (containers may share one).
+    than 1 ms and 10 times their scatter, the host name is not believed (containers may share one). Fewer than 6 ends
+    do not show their scatter: then they must disagree by more than a collective lasts (`duration`, median by rank).
     """
     alone = (lines.reference == np.arange(len(host))) & (np.bincount(lines.reference, minlength=len(host)) == 1)
     notes = np.where(alone & (len(host) > 1), "no synchronizing collective in common with another rank", "").astype(object)
@@ -128,7 +130,8 @@ def _one_clock_a_host(lines: Lines, host: Codes) -> list[str]:
         if len(mates) < 2:
             continue
         center = 0.0 if mates[0] == reference else float(np.median(lines.offset[mates]))
-        limit = max(NS_PER_MS, 10 * float(np.nanmax(np.append(lines.scatter[mates], 0.0))))
+        unsure = np.where(lines.n[mates] < FEW, duration[mates], 10 * lines.scatter[mates])
+        limit = max(NS_PER_MS, float(np.nanmax(np.append(unsure, 0.0))))
         if np.abs(lines.offset[mates] - center).max() > limit:
             notes[mates] = "ranks of one host, but their ends say that their clocks differ"
             continue

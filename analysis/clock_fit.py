@@ -18,7 +18,7 @@ PLAUSIBLE_DRIFT = 50e-6
 STANDARD_ERRORS = 4.0
 """How many of them a bound spans: 64 ranks are within theirs together in more than 99 of 100 runs."""
 
-_FEW = 6
+FEW = 6
 """Fewer ends than this show no drift."""
 
 _MAD = 1.4826
@@ -55,7 +55,8 @@ class Lines:
 
     @classmethod
     def unknown(cls, ranks: int) -> "Lines":
-        return cls(*(np.full(ranks, np.nan) for _ in range(5)), np.zeros(ranks, np.int64), np.full(ranks, -1))
+        offset, drift, error, drift_error, scatter = (np.full(ranks, np.nan) for _ in range(5))
+        return cls(offset, drift, error, drift_error, scatter, np.zeros(ranks, np.int64), np.full(ranks, -1))
 
     def true_time(self, rank: Codes, end: Floats) -> Floats:
         """NaN for ranks that are unknown."""
@@ -158,7 +159,7 @@ def _start(rank: Codes, true: Floats, distance: Floats, ranks: int) -> tuple[Flo
     at = [medians(rank[part], true[part], ranks) for part in (early, late)]
     with np.errstate(invalid="ignore", divide="ignore"):
         drift = (level[1] - level[0]) / (at[1] - at[0])
-    drift = np.where(np.isfinite(drift) & (count >= _FEW), drift, 0.0)
+    drift = np.where(np.isfinite(drift) & (count >= FEW), drift, 0.0)
     return medians(rank, distance - drift[rank] * true, ranks), drift
 
 
@@ -177,7 +178,7 @@ def _least_squares(rank: Codes, true: Floats, distance: Floats, ranks: int, scat
         left = np.bincount(rank, (y - np.nan_to_num(slope)[rank] * x) ** 2, ranks)
         variance = 2 * left / np.maximum(n - 2, 1)
         slope_error = np.sqrt(variance / square)
-    fitted = (n >= _FEW) & np.isfinite(slope_error)
+    fitted = (n >= FEW) & np.isfinite(slope_error)
     believed = fitted & (np.abs(slope) > SIGNIFICANT * slope_error)
     drift = np.where(n > 0, np.where(believed, slope, 0.0), np.nan)
     unseen = np.fmin(SIGNIFICANT * slope_error, PLAUSIBLE_DRIFT) / STANDARD_ERRORS

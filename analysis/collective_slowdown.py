@@ -51,7 +51,11 @@ def transfers(collectives: pd.DataFrame, rows: pd.DataFrame) -> Transfers:
     first = np.array([of[0] for of in members.values()], np.int64)
     step = pd.to_numeric(collectives["step"]).fillna(-1).to_numpy().astype(np.int64)
     return Transfers(
-        first, rows["signature"].to_numpy(dtype=object)[first], np.array([np.median(transfer[of]) for of in members.values()]), shared, step[first]
+        first,
+        rows["signature"].to_numpy(dtype=object)[first],
+        np.array([np.median(transfer[of]) for of in members.values()]),
+        shared,
+        step[first],
     )
 
 
@@ -93,7 +97,7 @@ def transfer_samples(found: Transfers) -> tuple[Samples, npt.NDArray[np.object_]
         comm=np.ones(n, bool),
         use=use,
         label=label,
-        duration=found.transfer_ns,
+        duration=np.rint(found.transfer_ns).astype(np.int64),
         shared=np.where(use == MIXED, np.minimum(together, found.transfer_ns), most),
         step=found.step,
         part=np.zeros(n, np.int64),

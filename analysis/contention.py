@@ -19,15 +19,16 @@ from c3prof.analysis.samples import CLEAN, NO_SAMPLE, USES, Samples, samples
 from c3prof.analysis.segments import ratio
 from c3prof.analysis.settings import Settings
 from c3prof.analysis.signatures import signature_texts
-from c3prof.analysis.slowdown import NO_EVIDENCE, SLOWDOWN, Context, clean_times, measured_rows, tick_of
+from c3prof.analysis.slowdown import NO_EVIDENCE, SLOWDOWN, CleanTimes, Context, clean_times, measured_rows, tick_of
 from c3prof.analysis.steps import Lane, lanes
 from c3prof.kernels import COMM
 from c3prof.table import Column, Schema, Table
 from c3prof.trace import CPU_DEVICE, NONE, Trace
 
-
 OF_KERNELS = Schema("_slowdown_of_kernels", "Rows of `slowdown` about kernels, before the judgement over all rows", SLOWDOWN.columns)
-OF_COLLECTIVES = Schema("_slowdown_of_collectives", "Rows of `slowdown` about collectives, before the other ranks are known", SLOWDOWN.columns)
+OF_COLLECTIVES = Schema(
+    "_slowdown_of_collectives", "Rows of `slowdown` about collectives, before the other ranks are known", SLOWDOWN.columns
+)
 OF_CLASSES = Schema("_interference_of_rank", "Rows of `interference`, before the judgement over all rows", INTERFERENCE.columns)
 
 SAMPLE_COUNTS = Schema(
@@ -104,8 +105,9 @@ def contention(trace: Trace, tables: Mapping[str, Table], settings: Settings) ->
         found[OF_KERNELS.name].append(rows[~comm])
         found[OF_COLLECTIVES.name].append(inseparable(rows[comm]))
         found[OF_CLASSES.name].append(interference_rows(named[~comm], residuals).assign(rank=device.lane.rank))
-        found[SAMPLE_COUNTS.name].append(_counted(device))
-        parts, region = _region_parts(device)
+        clean = clean_times(device.drawn)
+        found[SAMPLE_COUNTS.name].append(_counted(device, clean))
+        parts, region = _region_parts(device, clean)
         if settings.steps is not None:
             parts = parts[parts["step"].notna()]
         found[PARTS.name].append(parts)
@@ -114,12 +116,12 @@ def contention(trace: Trace, tables: Mapping[str, Table], settings: Settings) ->
     return tuple(_table(schema, found[schema.name]) for schema in SCHEMAS)
 
 
-def _counted(device: DeviceSamples) -> pd.DataFrame:
+def _counted(device: DeviceSamples, clean: CleanTimes) -> pd.DataFrame:
     """The row of SAMPLE_COUNTS of one device."""
     drawn = device.drawn
     counts = np.bincount(drawn.use, minlength=len(USES)).tolist()
     compute = ~drawn.comm
-    based = ~np.isnan(clean_times(drawn)[0][drawn.signature])
+    based = ~np.isnan(clean.median_ns[drawn.signature])
     total = int(drawn.duration[compute].sum())
     row = {
         "compute_ns": total,
@@ -135,13 +137,12 @@ def _updated(rows: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts).sort_index() if len(found) else rows
 
 
-def _region_parts(device: DeviceSamples) -> tuple[pd.DataFrame, npt.NDArray[np.int64]]:
+def _region_parts(device: DeviceSamples, clean: CleanTimes) -> tuple[pd.DataFrame, npt.NDArray[np.int64]]:
     """Rows of PARTS for one device, and the region of each of its activities (that of its first piece)."""
     rows, marks = device.lane.rows, device.drawn.marks
-    clean, reach = clean_times(device.drawn)
     pieces = region_pieces(rows, device.lane.steps)
     duration = (rows["end_ns"] - rows["start_ns"]).to_numpy()
-    parts = regions(pieces, duration, clean[marks.code], reach[marks.code])
+    parts = regions(pieces, duration, clean.median_ns[marks.code], clean.reach_ns[marks.code])
     region = np.full(len(rows), NONE)
     region[pieces.row[::-1]] = pieces.region[::-1]
     first = np.append(rows["collective_id"].to_numpy(), NONE)[parts["first_collective"].to_numpy()]

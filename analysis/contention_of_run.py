@@ -35,15 +35,17 @@ def contention_of_run(trace: Trace, tables: Mapping[str, Table], settings: Setti
         of_collectives = of_collectives.assign(kernel_class="comm:" + of_collectives["op"].astype(str))
     slow = _together(SLOWDOWN, [tables[OF_KERNELS.name].frame, of_collectives, unknown])
     classes = _together(INTERFERENCE, [tables[OF_CLASSES.name].frame])
-    regions = region_rows(*_with_waits(tables[PARTS.name].frame, trace, collectives, rows))
+    regions = region_rows(*_with_waits(tables[PARTS.name].frame, collectives, rows))
     by_step = summed(regions[regions["step"].notna()], ["rank", "device", "step"]) if len(regions) else regions
     calibrated = measured_steps(tables["overlap_by_step"].frame, trace.steps)
     if len(calibrated):
-        by_step = pd.concat([by_step[~by_step["rank"].isin(calibrated["rank"])] if len(by_step) else by_step, calibrated], ignore_index=True)
+        by_step = pd.concat(
+            [by_step[~by_step["rank"].isin(calibrated["rank"])] if len(by_step) else by_step, calibrated], ignore_index=True
+        )
     return (
         Table.of(SLOWDOWN, flagged(slow).sort_values("lost_ns", ascending=False, na_position="last", kind="stable")),
         Table.of(INTERFERENCE, flagged(classes).sort_values("lost_ns", ascending=False, na_position="last", kind="stable")),
-        _table(C3, _run_rows(regions, calibrated, trace)),
+        _table(C3, _run_rows(regions, calibrated)),
         _table(C3_BY_STEP, by_step),
         _table(C3_REGIONS, regions),
     )
@@ -58,7 +60,7 @@ def _table(schema: Schema, frame: pd.DataFrame) -> Table:
     return Table.of(schema, frame[schema.names] if len(frame) else None)
 
 
-def _run_rows(regions: pd.DataFrame, calibrated: pd.DataFrame, trace: Trace) -> pd.DataFrame:
+def _run_rows(regions: pd.DataFrame, calibrated: pd.DataFrame) -> pd.DataFrame:
     """Rows of C3: the regions of each rank and device summed; medians over the steps where they were measured."""
     rows = summed(regions, ["rank", "device"]) if len(regions) else regions
     if len(calibrated):
@@ -74,7 +76,7 @@ def _medians(calibrated: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_waits(
-    parts: pd.DataFrame, trace: Trace, collectives: pd.DataFrame, rows: pd.DataFrame
+    parts: pd.DataFrame, collectives: pd.DataFrame, rows: pd.DataFrame
 ) -> tuple[pd.DataFrame, Mapping[str, Floats] | None]:
     """The parts, and wait_ns, comm_alone_ns and comm_reach_ns of each region whose collectives' transfers are known.
 

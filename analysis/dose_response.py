@@ -16,9 +16,10 @@ _STEPS = 6
 
 
 class DoseResponse(NamedTuple):
-    """Of each row: whether the overlap varies enough, w, r = 1/s with its 95 % interval, p value, time lost, samples used."""
+    """Of each row: whether the overlap varies enough, samples used, w, r = 1/s with its 95 % interval, p value, time lost."""
 
     varies: npt.NDArray[np.bool_]
+    n_over: IntArray
     clean_ns: FloatArray
     rate: FloatArray
     error: FloatArray
@@ -26,7 +27,6 @@ class DoseResponse(NamedTuple):
     high: FloatArray
     p_value: FloatArray
     lost_ns: FloatArray
-    n_over: IntArray
 
 
 def dose_response(sides: Sides, tick_ns: float, counts: Counts) -> DoseResponse:
@@ -46,7 +46,7 @@ def dose_response(sides: Sides, tick_ns: float, counts: Counts) -> DoseResponse:
     numbers = np.full((7, sides.rows), np.nan)
     if varies.any():
         numbers[:, varies] = _numbers(used.only(varies), tick_ns, counts)
-    return DoseResponse(varies, *numbers, n_over=used.over.sizes)
+    return DoseResponse(varies, used.over.sizes, *numbers)
 
 
 def _numbers(sides: Sides, tick_ns: float, counts: Counts) -> FloatArray:
@@ -74,9 +74,7 @@ def _error(sides: Sides, apart: FloatArray, rate: FloatArray, tick_ns: float, co
     by_step = steps >= _STEPS
     unit = np.where(by_step[sides.over_row], sides.over_step, np.arange(len(sides.over_row)))
     x, y = (values - over.means(values)[sides.over_row] for values in (sides.shared_ns, apart))
-    mean_x, mean_y, mean_xx, mean_xy = (
-        resampled_means(over, values, unit, counts).astype(float) for values in (x, y, x * x, x * y)
-    )
+    mean_x, mean_y, mean_xx, mean_xy = (resampled_means(over, values, unit, counts).astype(float) for values in (x, y, x * x, x * y))
     slopes = -ratio(mean_xy - mean_x * mean_y, mean_xx - mean_x**2)
     n = np.where(by_step, steps, over.sizes)
     resampled = np.where(np.isnan(slopes), np.nan_to_num(rate)[:, None], slopes).var(axis=1) * ratio(n, n - 2)

@@ -55,10 +55,10 @@ class Rates:
     kept: BoolArray
 
 
-def rates(sides: Sides, tick_ns: float, counts: Counts) -> Rates:
+def rates(sides: Sides, tick_ns: float, counts: Counts | None) -> Rates:
     """The Rates of all rows: r = Σ(w − (d − o)) / Σ o with w the median of the clean samples.
 
-    counts: of resampling.resample_counts. The error of a row comes from the bootstrap where both sides have 6
+    counts: of resampling.resample_counts; None for the pooled spread everywhere, which is faster. The error of a row comes from the bootstrap where both sides have 6
     samples, else from the spread pooled over its group; a timer of resolution q adds the variance of ±q per duration.
     """
     alone = sides.clean.medians(sides.clean_ns)
@@ -75,7 +75,8 @@ def rates(sides: Sides, tick_ns: float, counts: Counts) -> Rates:
 
     progress = apart + rate[used.over_row] * used.shared_ns
     variance, freedom = _pooled_variance(used, alone, progress)
-    variance, freedom = _bootstrap_variance(used, alone, progress, counts, measured & ~few, variance, freedom)
+    if counts is not None:
+        variance, freedom = _bootstrap_variance(used, progress, counts, measured & ~few, variance, freedom)
     variance, freedom = with_place(used, alone, variance, freedom)
     variance = np.maximum(variance, tick_ns**2 / 3 * (ratio(_median_excess(n_clean), n_clean) + ratio(1, n_over)))
     error = np.where(measured, np.sqrt(variance) * ratio(n_over, shared), np.nan)
@@ -129,7 +130,7 @@ def _pooled_variance(sides: Sides, alone: FloatArray, progress: FloatArray) -> t
     with np.errstate(invalid="ignore"):
         own = ratio(_squares(clean, sides.clean_ns) + _squares(over, progress), values * alone**2)
     typical, prior = _prior(own, own_freedom, sides.group, (over.sizes >= MINIMUM) & (clean.sizes >= MINIMUM))
-    freedom = prior + own_freedom
+    freedom = np.maximum(prior + own_freedom, 1.0)
     square = ratio(prior * typical + own_freedom * np.nan_to_num(own), freedom)
     return square * alone**2 * (ratio(_median_excess(n_clean), n_clean) + ratio(1, n_over)), freedom
 
@@ -137,8 +138,8 @@ def _pooled_variance(sides: Sides, alone: FloatArray, progress: FloatArray) -> t
 def _prior(own: FloatArray, freedom: FloatArray, group: IntArray, used: BoolArray) -> tuple[FloatArray, FloatArray]:
     """Typical relative variance of the group of each row, and how many degrees of freedom it is worth.
 
-    From mean and variance of ln(own) over the rows of the group: ln of a variance with ν degrees has the mean
-    ln(true) + ψ(ν/2) − ln(ν/2) and the variance ψ'(ν/2); what varies beyond that is ψ'(prior/2).
+    From mean and variance of ln(own) over the rows of the group: ln of a variance with n degrees has the mean
+    ln(true) + ψ(n/2) − ln(n/2) and the variance ψ'(n/2); what varies beyond that is ψ'(prior/2).
     """
     used = used & (own > 0)
     order = np.flatnonzero(used)[np.argsort(group[used], kind="stable")]
@@ -185,7 +186,7 @@ def _squares(segments: Segments, values: FloatArray) -> FloatArray:
 
 
 def _bootstrap_variance(
-    sides: Sides, alone: FloatArray, progress: FloatArray, counts: Counts, wanted: BoolArray, variance: FloatArray, freedom: FloatArray
+    sides: Sides, progress: FloatArray, counts: Counts, wanted: BoolArray, variance: FloatArray, freedom: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """variance and freedom with the wanted rows replaced by those of 1,000 resamples of steps (of samples without steps)."""
     clean, over = sides.clean, sides.over

@@ -16,12 +16,12 @@ from c3prof.analysis.exposed_pieces import CAUSES, PIECES, WAIT, exposed_pieces
 from c3prof.analysis.intervals import Int64s
 from c3prof.analysis.launchers import LAUNCHERS, launchers
 from c3prof.analysis.overlap import OUTSIDE
-from c3prof.analysis.rows import DEVICE, RANK, joined, placed, texts
+from c3prof.analysis.rows import DEVICE, RANK, joined, texts
 from c3prof.analysis.settings import Settings
 from c3prof.analysis.steps import lanes
 from c3prof.kernels import UNKNOWN
 from c3prof.table import Column, Schema, Table
-from c3prof.trace import NONE, Trace
+from c3prof.trace import CPU_DEVICE, NONE, Trace
 
 BLOCKS: Mapping[str, tuple[str, ...]] = {
     "combination": ("collective", "group", "op", "cause"),
@@ -54,7 +54,7 @@ SCHEMAS = (EXPOSED, PIECES, LAUNCHERS)
 
 def exposed(trace: Trace, _: Mapping[str, Table], settings: Settings) -> tuple[Table, Table, Table]:
     """The tables exposed, _exposed_pieces and _launchers, as one rank alone can tell them."""
-    found = [placed(lane, exposed_pieces(lane, trace)) for lane in lanes(trace, work(trace), settings)]
+    found = [exposed_pieces(lane, trace) for lane in lanes(trace, work(trace), settings)]
     pieces = Table.of(PIECES, joined(found, PIECES))
     by_whom = launchers(trace)
     return attributed(pieces.frame, trace.collectives, by_whom.frame), pieces, by_whom
@@ -68,7 +68,7 @@ def attributed(pieces: pd.DataFrame, collectives: pd.DataFrame, by_whom: pd.Data
     smallest int64 where it is not known. What lies before it gets the cause `wait`; a piece that holds the instant is
     cut there, by integer division, so that the sums stay.
     """
-    shares, devices = _shares(pieces, collectives)
+    shares = _shares(pieces, collectives)
     if last_arrival_ns is not None:
         shares = _cut_at(shares, np.append(np.asarray(last_arrival_ns, np.int64), _NEVER)[shares["row"]])
     sums = shares.groupby(["rank", "device", "row", "step", "cause"], sort=False)["exposed_ns"].sum().reset_index()
@@ -81,7 +81,7 @@ def attributed(pieces: pd.DataFrame, collectives: pd.DataFrame, by_whom: pd.Data
         EXPOSED,
         {
             "rank": rows["rank"].to_numpy(),
-            "device": _spelled(rows["device"].to_numpy(), devices),
+            "device": _devices(rows["device"].to_numpy()),
             "by": _spelled(rows["by"].to_numpy(), list(BLOCKS)),
             **spelled,
             "exposed_ns": rows["exposed_ns"].to_numpy(),
@@ -100,12 +100,11 @@ def collective_rows(pieces: pd.DataFrame, collectives: pd.DataFrame) -> Int64s:
     return np.where(own >= 0, first + own, NONE)
 
 
-def _shares(pieces: pd.DataFrame, collectives: pd.DataFrame) -> tuple[pd.DataFrame, list[Any]]:
-    """The pieces as numbers: device and cause by code, row in collectives (-1 none); and the device of each code."""
-    device, devices = pd.factorize(pieces["device"].to_numpy(dtype=object))
-    columns = {name: pieces[name].to_numpy() for name in ("rank", "step", "start_ns", "end_ns", "exposed_ns")}
-    cause = pd.Categorical(pieces["cause"].astype(object), categories=CAUSES).codes
-    return pd.DataFrame({**columns, "device": device, "cause": cause, "row": collective_rows(pieces, collectives)}), list(devices)
+def _shares(pieces: pd.DataFrame, collectives: pd.DataFrame) -> pd.DataFrame:
+    """The pieces as numbers: the cause by code, the row in collectives (-1 none)."""
+    columns = {name: pieces[name].to_numpy() for name in ("rank", "device", "step", "start_ns", "end_ns", "exposed_ns")}
+    cause = pieces["cause"].cat.set_categories(CAUSES).cat.codes.to_numpy()
+    return pd.DataFrame({**columns, "cause": cause, "row": collective_rows(pieces, collectives)})
 
 
 def _cut_at(shares: pd.DataFrame, instant: Int64s) -> pd.DataFrame:
@@ -162,6 +161,10 @@ def _block(place: int, by: str, sums: pd.DataFrame, words: Mapping[str, _Coded])
     nothing = np.full(len(sums), -1)
     columns = {name: source.get(name, nothing) for name in _COLUMNS}
     return pd.DataFrame({"rank": sums["rank"], "device": sums["device"], "by": place, **columns, "exposed_ns": sums["exposed_ns"]})
+
+
+def _devices(numbers: npt.NDArray[Any]) -> npt.NDArray[np.object_]:
+    return np.array(["cpu" if number == CPU_DEVICE else number for number in numbers.tolist()], object)
 
 
 def _spelled(codes: npt.NDArray[Any], uniques: Sequence[Any]) -> npt.NDArray[np.object_]:

@@ -14,7 +14,7 @@ from c3prof.analysis import intervals
 from c3prof.analysis.busy import busy, class_masks, collective_keys
 from c3prof.analysis.intervals import Int64s, Spans
 from c3prof.analysis.launch_delay import Enqueued, blocked, enqueued, inside, launch_latency
-from c3prof.analysis.rows import DEVICE, RANK
+from c3prof.analysis.rows import RANK
 from c3prof.analysis.steps import Lane
 from c3prof.kernels import COMM, COMPUTE, FUSED
 from c3prof.table import Column, Schema
@@ -28,7 +28,7 @@ PIECES = Schema(
     "Exposed time of each collective in elementary intervals, sorted by rank, device, start",
     (
         RANK,
-        DEVICE,
+        Column("device", "int32", "", "device, -1 for CPU threads"),
         Column("collective_id", "int64", "", "row in Trace.collectives of that rank alone, -1 for none"),
         Column("step", "int64", "", "step whose window holds it, -1 for none"),
         Column("cause", "category", "", "cause as one rank alone can tell it"),
@@ -69,14 +69,14 @@ def exposed_pieces(lane: Lane, trace: Trace) -> pd.DataFrame:
     place, of = _pairs(starts, ends, low, high)
     shares = _shares(starts, ends, place, key[of], low[of])
     cause = _causes(lane, when, (starts, ends), waiting)[place]
-    late = _launched_late(lane, when)
-    collective_id = np.where(key[of] >= 0, key[of], NONE)
-    cause[np.isin(key[of], late)] = LATE_LAUNCH
+    cause[np.isin(key, _launched_late(lane, when))[of]] = CAUSES.index(LATE_LAUNCH)
     return pd.DataFrame(
         {
-            "collective_id": collective_id,
+            "rank": np.int32(lane.rank),
+            "device": np.int32(lane.device),
+            "collective_id": np.where(key[of] >= 0, key[of], NONE),
             "step": _step_at(lane, starts)[place],
-            "cause": cause,
+            "cause": pd.Categorical.from_codes(cause, categories=pd.Index(CAUSES, dtype=object)),
             "start_ns": starts[place],
             "end_ns": ends[place],
             "exposed_ns": shares,
@@ -122,15 +122,15 @@ def _next_compute(lane: Lane, when: Enqueued, instants: Int64s) -> _Next:
 
 
 def _causes(lane: Lane, when: Enqueued, span: tuple[Int64s, Int64s], waiting: dict[int, Spans]) -> npt.NDArray[Any]:
-    """Cause of each elementary interval but late-launch and wait, which belong to collectives."""
+    """Code in CAUSES of the cause of each elementary interval; late-launch and wait belong to collectives."""
     starts, ends = span
     after = _next_compute(lane, when, ends)
     sits = inside(waiting, after.thread, starts)
     return np.select(
         [~after.exists, ~after.known, starts >= after.time_ns, sits],
-        [NO_WORK, CAUSE_UNKNOWN, DEPENDENCY, HOST_SYNC],
-        HOST,
-    ).astype(object)
+        [CAUSES.index(cause) for cause in (NO_WORK, CAUSE_UNKNOWN, DEPENDENCY, HOST_SYNC)],
+        CAUSES.index(HOST),
+    )
 
 
 def _launched_late(lane: Lane, when: Enqueued) -> Int64s:

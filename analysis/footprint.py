@@ -32,7 +32,9 @@ FOOTPRINT = Schema(
         Column("blocks", "object", "", "blocks of the compute kernel"),
         Column("resident", "object", "", "its blocks that fit on an SM, from threads, registers and shared memory"),
         Column("waves", "object", "", "ceil(blocks / (SMs · resident)) with all SMs"),
-        Column("waves_beside", "object", "", "the same without the SMs of the communication kernel: an upper bound, its blocks can share SMs"),
+        Column(
+            "waves_beside", "object", "", "the same without the SMs of the communication kernel: an upper bound, its blocks can share SMs"
+        ),
         Column("occupancy", "float64", "%", "estimated achieved occupancy as recorded"),
         Column("likely_cause", "object", "", "sm-bound when the waves grow, bandwidth-bound when they do not"),
         Column("ground", "object", "", "what likely_cause rests on"),
@@ -41,7 +43,11 @@ FOOTPRINT = Schema(
 )
 
 _PERSISTENT = re.compile(r"persistent|stream_?k|splitk_parallel_streamk|_tma_warpspecialized|nvjet", re.IGNORECASE)
-NO_GRID, PERSISTENT, NO_DEVICE = "no launch grid recorded", "persistent or stream-K kernel: its grid does not tell its work", "no device properties"
+NO_GRID, PERSISTENT, NO_DEVICE = (
+    "no launch grid recorded",
+    "persistent or stream-K kernel: its grid does not tell its work",
+    "no device properties",
+)
 _WARP = 32
 
 
@@ -82,7 +88,9 @@ def footprint(trace: Trace, _: Mapping[str, Table], __: Settings) -> tuple[Table
             frames.append(pd.DataFrame([_row(pair, described) for pair in pairs.to_dict("records")]).assign(rank=rank))
     if not frames:
         return (Table.of(FOOTPRINT),)
-    return (Table.of(FOOTPRINT, pd.concat(frames, ignore_index=True)[FOOTPRINT.names].sort_values("shared_ns", ascending=False, kind="stable")),)
+    return (
+        Table.of(FOOTPRINT, pd.concat(frames, ignore_index=True)[FOOTPRINT.names].sort_values("shared_ns", ascending=False, kind="stable")),
+    )
 
 
 def _pairs(rows: pd.DataFrame) -> pd.DataFrame:

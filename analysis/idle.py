@@ -67,10 +67,8 @@ def idle(trace: Trace, _: Mapping[str, Table], settings: Settings) -> tuple[Tabl
 
 def _device_gaps(lane: Lane) -> _Gaps:
     start, end = lane.rows["start_ns"].to_numpy(), lane.rows["end_ns"].to_numpy()
-    spans = intervals.union(start, end)
-    low, high = spans.ends[:-1], spans.starts[1:]
-    real = np.flatnonzero(start < end)
-    by_start = real[np.argsort(start[real], kind="stable")]
+    low, high = intervals.complement(intervals.union(start, end), *lane.run)  # empty activities may open or close the run
+    by_start = np.argsort(start, kind="stable")
     return _Gaps(low, high, by_start[np.searchsorted(start[by_start], high)], np.full(len(low), -1))
 
 

@@ -56,9 +56,7 @@ def interference_rows(measured: pd.DataFrame, residuals: pd.DataFrame) -> pd.Dat
         return pd.DataFrame({name: [] for name in INTERFERENCE.names if name != "rank"})
     known = best[best["rate"].notna()]
     rows = best.groupby(_KEYS, as_index=False, sort=True).agg(lost_ns=("lost_ns", _sum_or_nan))
-    weighted = known.assign(
-        progress=known["rate"] * known["shared_ns"], square=(known["error"] * known["shared_ns"]) ** 2, n_signatures=1
-    )
+    weighted = known.assign(progress=known["rate"] * known["shared_ns"], square=(known["error"] * known["shared_ns"]) ** 2, n_signatures=1)
     names = ["n_signatures", "n_clean", "n_overlapped", "shared_ns", "progress", "square"]
     rows = rows.merge(weighted.groupby(_KEYS, as_index=False)[names].sum(), on=_KEYS, how="left")
     by_step, steps = _step_errors(known, residuals, rows[_KEYS])
@@ -70,7 +68,12 @@ def interference_rows(measured: pd.DataFrame, residuals: pd.DataFrame) -> pd.Dat
         reach = t_factor(freedom) * error
         bounded = (rate > 0) & (rate - reach > 0)
         p_value = t_p_value(np.clip((rate - 1) / error, -1e8, 1e8), freedom)
-    numbers = {"slowdown": ratio(1, rate), "slowdown_low": ratio(1, rate + reach), "slowdown_high": ratio(1, rate - reach), "p_value": p_value}
+    numbers = {
+        "slowdown": ratio(1, rate),
+        "slowdown_low": ratio(1, rate + reach),
+        "slowdown_high": ratio(1, rate - reach),
+        "p_value": p_value,
+    }
     rows = rows.assign(**{name: np.where(bounded, value, np.nan) for name, value in numbers.items()}, q_value=np.nan, interference=False)
     rows = rows.assign(**{name: rows[name].fillna(0).astype(int) for name in ("n_signatures", "n_clean", "n_overlapped")})
     rows["note"] = _reasons(rows["n_signatures"].to_numpy(), bounded)

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from c3prof.analysis import intervals
-from c3prof.analysis.busy import Busy, busy, kernel_classes
+from c3prof.analysis.busy import Busy, busy
 from c3prof.analysis.cpu_lanes import work
 from c3prof.analysis.intervals import Int64s
 from c3prof.analysis.rows import DEVICE, RANK, joined, placed, ratio, summed
@@ -52,7 +52,7 @@ def kernel_time(trace: Trace, _: Mapping[str, Table], settings: Settings) -> tup
     """The table kernels: all kernel classes, and the settings.top kernels with most total time, of each rank and device."""
     found = []
     for lane in lanes(trace, work(trace), settings):
-        measured = _measured(lane, busy(lane.rows), kernel_classes(lane.rows, trace.collectives))
+        measured = _measured(lane, busy(lane.rows), lane.rows["kernel_class"].array)
         found.append(placed(lane, _grouped(lane, measured, ("class", "kernel_class")).assign(by="class")))
         kernels = _grouped(lane, measured, ("class", "kernel_class", "kernel")).head(settings.top)
         found.append(placed(lane, kernels.assign(by="kernel")))

@@ -43,8 +43,8 @@ def _annotations(trace: Trace) -> Int64s:
     found[ids[rows]] = notes[rows]
     op = trace.collectives["op"].to_numpy()
     left = np.flatnonzero((found < 0) & (op >= 0))
-    threads = trace.ops["thread"].astype(object).to_numpy()
-    found[left] = innermost_at(trace.annotations, threads[op[left]], trace.ops["start_ns"].to_numpy()[op[left]])
+    threads = trace.ops["thread"].iloc[op[left]].astype(object).to_numpy()
+    found[left] = innermost_at(trace.annotations, threads, trace.ops["start_ns"].to_numpy()[op[left]])
     return found
 
 

@@ -42,12 +42,12 @@ def shared_time(rows: pd.DataFrame) -> SharedTime:
 
 def co_runners(rows: pd.DataFrame) -> tuple[list[str], npt.NDArray[np.int64]]:
     """The kinds of co-runner among the activities, and the code of each activity: class and kernel class, or the class alone."""
-    kind = rows["class"].astype(object).to_numpy()
-    detail = rows["kernel_class"].astype("category")
-    names = ["other" if isinstance(name, float) else str(name) for name in [*detail.cat.categories, np.nan]]
-    classes, class_code = np.unique(kind.astype(str), return_inverse=True)
-    pair = class_code * len(names) + np.where(detail.cat.codes < 0, len(names) - 1, detail.cat.codes)
-    used, place = np.unique(pair, return_inverse=True)
+    kind, detail = rows["class"].astype("category"), rows["kernel_class"].astype("category")
+    names = [*map(str, detail.cat.categories), "other"]
+    classes = [*map(str, kind.cat.categories)]
+    codes = detail.cat.codes.to_numpy().astype(np.int64)
+    pair = kind.cat.codes.to_numpy().astype(np.int64) * len(names) + np.where(codes < 0, len(names) - 1, codes)
+    place, used = pd.factorize(pair)
     texts = [_text(classes[code // len(names)], names[code % len(names)]) for code in used]
     labels = sorted(set(texts))
     return labels, np.array([labels.index(text) for text in texts], np.int64)[place]
@@ -61,8 +61,7 @@ def _own_stream(start: Int64s, end: Int64s, stream: Int64s) -> Int64s:
     """Time that each activity shares with others of its own stream: where two or more of the stream run."""
     shared = np.zeros(len(start), np.int64)
     order = np.lexsort((start, stream))
-    first = np.flatnonzero(np.append(True, np.diff(stream[order]) != 0)) if len(order) else []
-    for of_stream in np.split(order, first[1:]):
+    for of_stream in np.split(order, np.flatnonzero(np.diff(stream[order])) + 1):
         if np.any(start[of_stream][1:] < np.maximum.accumulate(end[of_stream])[:-1]):
             twice = intervals.at_least(2, start[of_stream], end[of_stream])
             shared[of_stream] = intervals.shared_ns(start[of_stream], end[of_stream], twice)

@@ -61,11 +61,11 @@ def coverage(tables: Mapping[str, Table]) -> dict[str, object]:
     contradicting = ledger["note"].cat.categories[ledger["note"].cat.categories.str.contains(NOTES["negative"], regex=False)]
     bound = clock["bound_ns"].max()
     return {
-        "collectives matched": int(groups["records"].sum() - groups["unmatched"].sum()),
-        "collectives unmatched": int(groups["unmatched"].sum()),
-        "collectives contradicting their kind": int(ledger["note"].isin(contradicting).sum()),
-        "ranks without a common clock": int(clock["offset_ns"].isna().sum()),
-        **({} if len(clock) < 2 or math.isnan(bound) else {"clock bound ns": math.ceil(bound)}),
+        "collectives_matched": int(groups["records"].sum() - groups["unmatched"].sum()),
+        "collectives_unmatched": int(groups["unmatched"].sum()),
+        "collectives_contradicting_kind": int(ledger["note"].isin(contradicting).sum()),
+        "ranks_without_common_clock": int(clock["offset_ns"].isna().sum()),
+        **({} if len(clock) < 2 or math.isnan(bound) else {"clock_bound_ns": math.ceil(bound)}),
     }
 
 

@@ -1,6 +1,7 @@
 """Sums, medians and spreads of the runs of equal labels in sorted arrays; no loop per run."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,14 @@ class Segments:
     label: IntArray
     count: int
 
-    @property
+    @cached_property
     def sizes(self) -> IntArray:
         return np.bincount(self.label, minlength=self.count).astype(np.int64)
 
-    @property
+    @cached_property
     def starts(self) -> IntArray:
         sizes = self.sizes
-        return np.cumsum(sizes) - sizes
+        return np.asarray(np.cumsum(sizes) - sizes, np.int64)
 
     def sums(self, values: Any) -> FloatArray:
         """Sum per label, 0 without values."""

@@ -60,7 +60,9 @@ def signature_texts(trace: Trace, rows: pd.DataFrame, marks: Signatures, codes: 
     here, op = rows.iloc[first], rows["op"].to_numpy()[first]
     place = np.where(marks.unsized[np.asarray(codes, np.int64)], -1, marks.place[first])
     ops = {name: _at(trace.ops[name], op) for name in ("name", "dims", "types", "strides")}
-    known = {name: _at(trace.collectives[name], here["collective_id"].to_numpy()) for name in ("collective", "group", "dtype", "size_bytes")}
+    known = {
+        name: _at(trace.collectives[name], here["collective_id"].to_numpy()) for name in ("collective", "group", "dtype", "size_bytes")
+    }
     sized = np.where(here["class"] == COMM, _sized_collectives(trace, here), _sized_operators(trace, here))
     place = np.where(sized & (here["graph"].to_numpy() == NONE), -1, place)
     compute = (here["class"] != COMM).to_numpy(dtype=bool)
@@ -138,7 +140,8 @@ def _collective_fields(trace: Trace, rows: pd.DataFrame) -> list[Int64s]:
 def _at(values: pd.Series, positions: Int64s) -> npt.NDArray[Any]:
     """Values at row positions, None for -1 and for what is missing."""
     found = np.append(values.astype(object).to_numpy(), [None])[positions]
-    return np.where(pd.isna(found), None, found)
+    found[pd.isna(found)] = None
+    return found
 
 
 def _codes(column: pd.Series) -> Int64s:

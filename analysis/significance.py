@@ -13,7 +13,7 @@ _LEVEL = 0.95
 
 
 def t_p_value(statistic: Any, freedom: Any) -> FloatArray:
-    """The two-sided p value of Student's t: I_x(ν/2, 1/2) with x = ν / (ν + t²). NaN stays NaN, and no freedom gives NaN."""
+    """The two-sided p value of Student's t: I_x(n/2, 1/2) with x = n / (n + t²), n degrees of freedom. NaN stays NaN, and no freedom gives NaN."""
     t, nu = np.broadcast_arrays(np.asarray(statistic, float), np.asarray(freedom, float))
     nu = np.where(nu > 0, nu, np.nan)
     return _incomplete_beta(nu / 2, 0.5, nu / (nu + t**2))
@@ -28,7 +28,7 @@ def t_factor(freedom: Any) -> FloatArray:
 
 @lru_cache(maxsize=1)
 def _factors() -> tuple[FloatArray, FloatArray]:
-    """1/ν ascending and the factor there, by bisection on the p value."""
+    """1 / degrees of freedom ascending and the factor there, by bisection on the p value."""
     inverse = np.linspace(1e-5, 1.0, 2000)
     low, high = np.zeros_like(inverse), np.full_like(inverse, 20.0)
     for _ in range(40):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,13 +10,12 @@ import pandas as pd
 
 from c3prof.analysis.dose_response import dose_response
 from c3prof.analysis.estimator import MINIMUM, Rates, rates
-from c3prof.analysis.intervals import Int64s
 from c3prof.analysis.mixture import mixed
 from c3prof.analysis.resampling import Counts
 from c3prof.analysis.samples import CLEAN, MIXED, MIXED_LABEL, OVERLAPPED, SLIGHT, Samples
 from c3prof.analysis.segments import FloatArray, Segments
-from c3prof.analysis.significance import t_factor
 from c3prof.analysis.sides import Rows, Sides, rows_of
+from c3prof.analysis.significance import t_factor
 from c3prof.records import CONCURRENT, SERIALIZED
 from c3prof.table import Column, Schema
 
@@ -69,9 +68,7 @@ def tick_of(ranks: pd.DataFrame) -> float:
     return float(np.clip(ranks["tick_ns"].min(), 1, _COARSEST_TICK_NS)) if len(ranks) else 1.0
 
 
-def measured_rows(
-    samples: Samples, context: Context, baseline: tuple[Samples, int] | None = None
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def measured_rows(samples: Samples, context: Context, baseline: tuple[Samples, int] | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
     """A row for each signature, co-runner and kind of evidence that gives a number, or one that says why none does.
 
     Columns signature, label (codes of samples), the measured columns of SLOWDOWN, and rate, error, shared_ns; `best`
@@ -153,7 +150,12 @@ def _frame(evidence: str, samples: Samples, rows: Rows, context: Context) -> tup
 
 def _residuals(evidence: str, samples: Samples, rows: Rows, found: Rates) -> pd.DataFrame:
     over = rows.over[found.kept]
-    columns = {"signature": samples.signature[over], "label": samples.label[over], "step": samples.step[over], "residual_ns": found.residual}
+    columns = {
+        "signature": samples.signature[over],
+        "label": samples.label[over],
+        "step": samples.step[over],
+        "residual_ns": found.residual,
+    }
     summed = pd.DataFrame(columns).groupby(["signature", "label", "step"], as_index=False).sum()
     return summed.assign(evidence=evidence)
 
@@ -206,7 +208,7 @@ def _rate_varies(sides: Sides, number: npt.NDArray[np.bool_], context: Context) 
         return varies
     some, share = sides.only(asked), share[asked[sides.over_row]]
     upper = share > some.over.medians(share)[some.over_row]
-    below, above = (rates(some.keeping(half), context.tick_ns, context.counts) for half in (~upper, upper))
+    below, above = (rates(some.keeping(half), context.tick_ns, None) for half in (~upper, upper))
     varies[asked] = (below.high < above.low) | (above.high < below.low)
     return varies
 
@@ -244,11 +246,15 @@ def joined(note: str | None, text: str) -> str:
     return f"{note}; {text}" if isinstance(note, str) and note else text
 
 
-def clean_times(samples: Samples) -> tuple[FloatArray, FloatArray]:
-    """Median clean duration of each signature and the half width of its 95 % interval, ns.
+class CleanTimes(NamedTuple):
+    """Median clean duration of each signature and the half width of its 95 % interval, ns; NaN unknown."""
 
-    NaN with fewer than 3 clean samples or a mixture. Serialized steps count as clean, as they are.
-    """
+    median_ns: FloatArray
+    reach_ns: FloatArray
+
+
+def clean_times(samples: Samples) -> CleanTimes:
+    """The CleanTimes of all signatures: unknown with fewer than 3 clean samples or a mixture; serialized steps are clean."""
     alone = np.flatnonzero(samples.use == CLEAN)
     alone = alone[np.argsort(samples.signature[alone], kind="stable")]
     segments = Segments(samples.signature[alone], len(samples.marks))
@@ -257,4 +263,4 @@ def clean_times(samples: Samples) -> tuple[FloatArray, FloatArray]:
     n = np.maximum(segments.sizes, 2)
     spread = segments.sums((duration - segments.means(duration)[segments.label]) ** 2) / (n - 1)
     reach = t_factor(n - 1) * np.sqrt(np.pi / 2 * spread / n)
-    return np.where(known, segments.medians(duration), np.nan), np.where(known, reach, np.nan)
+    return CleanTimes(np.where(known, segments.medians(duration), np.nan), np.where(known, reach, np.nan))

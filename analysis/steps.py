@@ -1,6 +1,6 @@
 """When each step ran on a device (docs/metrics.md §2, Steps), and which part of a run the user asked for."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,15 +28,14 @@ class StepWindows(NamedTuple):
 class Lane(NamedTuple):
     """The work of one device (or of the CPU threads) of one rank, its window and its steps.
 
-    rows: activities, sorted by stream and start; first: position of the first of them in the work of the trace;
-    run: window [low, high) of the run; steps: windows of the steps that were asked for;
+    rows: activities, sorted by stream and start; run: window [low, high) of the run; steps: windows of the steps that
+    were asked for;
     asked: the instants that the tables are about, the run or the steps asked for.
     """
 
     rank: int
     device: int
     rows: pd.DataFrame
-    first: int
     run: tuple[int, int]
     steps: StepWindows
     asked: Spans
@@ -48,24 +47,30 @@ class Lane(NamedTuple):
 
 
 def lanes(trace: Trace, work: pd.DataFrame, settings: Settings) -> Iterator[Lane]:
-    """A Lane for each rank and device of the work, in order.
+    """A Lane for each rank and device of the work, in order; without devices that have none of the steps asked for.
 
-    WrongSettings when steps are asked for that the trace does not have.
+    WrongSettings when steps are asked for that no device of a rank has.
     """
     if not len(work):
         return
     rank, device = work["rank"].to_numpy(), work["device"].to_numpy()
+    recorded: dict[int, list[int]] = {}
     begins = np.flatnonzero(np.concatenate(([True], (rank[1:] != rank[:-1]) | (device[1:] != device[:-1]))))
     for low, high in zip(begins.tolist(), [*begins[1:].tolist(), len(work)], strict=True):
         rows = work.iloc[low:high] if len(begins) > 1 else work
         run = int(rows["start_ns"].min()), int(rows["end_ns"].max())
         steps = step_windows(rows) if device[low] != CPU_DEVICE else cpu_windows(trace, int(rank[low]), run)
         if settings.steps:
-            steps = _asked_for(steps, settings, int(rank[low]))
+            recorded.setdefault(int(rank[low]), []).extend(steps.steps.tolist())
+            steps = _asked_for(steps, settings.steps)
+            if not len(steps.steps):
+                continue
             asked = intervals.union(steps.starts, steps.ends)
         else:
             steps, asked = _unforced(trace, int(rank[low]), steps, recorded_spans(trace, rows, run))
-        yield Lane(int(rank[low]), int(device[low]), rows, low, run, steps, asked)
+        yield Lane(int(rank[low]), int(device[low]), rows, run, steps, asked)
+    if settings.steps:
+        _check(recorded, settings.steps)
 
 
 def _unforced(trace: Trace, rank: int, steps: StepWindows, recorded: Spans) -> tuple[StepWindows, Spans]:
@@ -135,12 +140,15 @@ def main_stream(rows: pd.DataFrame) -> int:
     return int(streams[np.argmax(total)])
 
 
-def _asked_for(windows: StepWindows, settings: Settings, rank: int) -> StepWindows:
-    if settings.steps is None:
-        return windows
-    low, high = settings.steps
-    wanted = (windows.steps >= low) & (windows.steps <= high)
-    if not wanted.any():
-        seen = f"{windows.steps.min()} to {windows.steps.max()}" if len(windows.steps) else "none"
-        raise WrongSettings(f"steps {low}-{high}: rank {rank} has no such step; recorded are {seen}")
+def _asked_for(windows: StepWindows, asked: tuple[int, int]) -> StepWindows:
+    wanted = (windows.steps >= asked[0]) & (windows.steps <= asked[1])
     return StepWindows(windows.steps[wanted], windows.starts[wanted], windows.ends[wanted])
+
+
+def _check(recorded: Mapping[int, Sequence[int]], asked: tuple[int, int]) -> None:
+    """WrongSettings for a rank that has recorded none of the steps asked for on any device."""
+    low, high = asked
+    for rank, steps in recorded.items():
+        if not any(low <= step <= high for step in steps):
+            seen = f"{min(steps)} to {max(steps)}" if steps else "none"
+            raise WrongSettings(f"steps {low}-{high}: rank {rank} has no such step; recorded are {seen}")

@@ -159,7 +159,9 @@ def _by_rank(run: Joined, seen: _Measured) -> pd.DataFrame:
 def _nodes(hosts: pd.Series) -> npt.NDArray[np.object_]:
     """Numbers instead of host names: a report holds no names."""
     codes = pd.factorize(hosts)[0]
-    return np.where(codes < 0, None, codes.astype(object))
+    nodes = codes.astype(object)
+    nodes[codes < 0] = None
+    return nodes
 
 
 def _named(seen: _Measured, by_rank: pd.DataFrame) -> list[tuple[int, float, int]]:

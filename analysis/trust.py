@@ -174,7 +174,8 @@ def _slowdown(files: pd.DataFrame) -> Answer:
 
 
 def _times(files: pd.DataFrame) -> Answer:
-    tick, median = int(files["tick_ns"].max()), float(files["median_ns"].median())
+    tick, known = int(files["tick_ns"].max()), files["median_ns"].dropna()
+    median = float(known.median()) if len(known) else np.nan
     why = f"the clock resolves {tick:,} ns"
     if np.isnan(median):
         return "times of single kernels", NO, "no device activity"

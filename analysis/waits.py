@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from c3prof.analysis.clock import SYNCHRONIZING
 from c3prof.analysis.joined import Joined
@@ -29,6 +30,7 @@ NOTES = {
     "buffered": "buffered: the send ended before its recv came",
     "partial": "not recorded on all ranks of the group: one of the others may have come last",
     "partly": "partly done while waiting: busbw is an upper bound",
+    "group": "group not recorded: taken as one of all ranks",
     "order": "no sequence number: matched by order",
     "first": "first after the window opened: out of stragglers, fits and slowdown",
     "below bound": "transfer below 3 clock bounds: out of fits and slowdown",
@@ -88,6 +90,7 @@ def waits(run: Joined) -> Waits:
     size = run.groups.table["size"].to_numpy()[run.groups.code]
     reasons["partial"] = comparable & ~np.isin(records.kind, ("send", "recv", "send_recv")) & (n < size)
     reasons["partly"] = np.isin(records.kind, ("all_gather", "all_to_all")) & (skew > transfer)
+    reasons["group"] = comparable & pd.isna(run.groups.table["name"].to_numpy(dtype=object))[run.groups.code]
     reasons["order"] = run.matches.by_order & comparable
     reasons["first"] = same.maximum(run.first.astype(np.float64)) > 0
     reasons["below bound"] = transfer < 3 * bound

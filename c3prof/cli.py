@@ -7,13 +7,33 @@ Only typer is imported at the start; each command loads what it needs when it ru
 import os
 import sys
 import warnings
-from typing import Annotated
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated, Any
 
 import typer
 
 from c3prof import __version__
 from c3prof.commands import analyze, dashboard, demo, doctor, export, hta, ranks, report, run, schema, scrub, slowdown
 from c3prof.errors import C3profError, WrongSettings
+
+
+class _Interrupted(Exception):
+    """Ctrl-C, out of reach of the libraries that make exit code 1 of it."""
+
+
+def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, Ctrl-C in it as _Interrupted."""
+
+    @wraps(command)
+    def interruptible(*arguments: Any, **options: Any) -> None:
+        try:
+            command(*arguments, **options)
+        except KeyboardInterrupt:
+            raise _Interrupted from None
+
+    return interruptible
+
 
 app = typer.Typer(
     name="c3prof",
@@ -38,7 +58,7 @@ _COMMANDS = (
     hta.hta,
 )
 for command in _COMMANDS:
-    app.command()(command)
+    app.command()(_interruptible(command))
 
 
 def _version(asked: bool) -> None:
@@ -76,7 +96,7 @@ def _said(error: BaseException) -> tuple[str, int]:
     """What a user reads about an error, and the exit code."""
     if isinstance(error, C3profError):
         return str(error), 2 if isinstance(error, WrongSettings) else 1
-    if isinstance(error, KeyboardInterrupt):
+    if isinstance(error, KeyboardInterrupt | _Interrupted):
         return "interrupted", 130
     if isinstance(error, MemoryError):
         return "out of memory: look at fewer ranks at once, or use --steps", 1

@@ -45,6 +45,7 @@ COLLECTIVES = (*_KINDS, UNKNOWN)
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[0-9])(?=[a-z])")
 _SIGNS = re.compile(r"[^A-Za-z0-9]+")
+_READ = 500  # characters; what follows in a C++ name are parameters that repeat what stands before
 _SPELLINGS = (
     ("allreduce", "all_reduce"),
     ("allgather", "all_gather"),
@@ -63,7 +64,7 @@ def plain(name: str) -> str:
     >>> plain("ncclDevKernel_AllReduce_Sum_f32")
     '_nccl_dev_kernel_all_reduce_sum_f32_'
     """
-    words = "_" + _SIGNS.sub("_", _HUMP.sub("_", name)).lower().strip("_") + "_"
+    words = "_" + _SIGNS.sub("_", _HUMP.sub("_", name[:_READ])).lower().strip("_") + "_"
     for found, meant in _SPELLINGS:
         if found in words:
             words = words.replace(found, meant)

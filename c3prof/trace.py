@@ -245,6 +245,20 @@ RECORDED_COLLECTIVES = Schema(
     ),
 )
 
+NCCL_CHOICES = Schema(
+    "nccl_choices",
+    "Channels, algorithm and protocol that NCCL chose (its debug log), a row a rank and choice",
+    (
+        _RANK,
+        Column("collective", "object", "", "kind of collective; None in the row that only tells the channels of the communicator"),
+        Column("size_bytes", "int64", "B", "message size, -1 unknown"),
+        Column("algorithm", "object", "", "RING, TREE, NVLS, …"),
+        Column("protocol", "object", "", "LL, LL128 or SIMPLE"),
+        Column("channels", "int64", "", "channels: workgroups of the communication kernel; -1 unknown"),
+        Column("n", "int64", "", "collectives with this choice"),
+    ),
+)
+
 SCHEMAS: dict[str, Schema] = {
     schema.name: schema
     for schema in (
@@ -261,6 +275,7 @@ SCHEMAS: dict[str, Schema] = {
         WINDOWS,
         RECORDED_STEPS,
         RECORDED_COLLECTIVES,
+        NCCL_CHOICES,
     )
 }
 
@@ -294,6 +309,7 @@ class Trace:
     windows: pd.DataFrame = field(default_factory=WINDOWS.frame)
     recorded_steps: pd.DataFrame = field(default_factory=RECORDED_STEPS.frame)
     recorded_collectives: pd.DataFrame = field(default_factory=RECORDED_COLLECTIVES.frame)
+    nccl_choices: pd.DataFrame = field(default_factory=NCCL_CHOICES.frame)
     devices: Mapping[tuple[int, int], Mapping[str, Any]] = field(default_factory=dict)
     warnings: Sequence[DataWarning] = ()
     coverage: Mapping[int, Mapping[str, int]] = field(default_factory=dict)

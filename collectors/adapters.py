@@ -1,8 +1,8 @@
 """profile() where training frameworks expect a callback. Each is importable without its framework.
 
-    Hugging Face:  Trainer(..., callbacks=[c3prof.collectors.adapters.hugging_face("runs/a")])
-    Lightning:     Trainer(..., callbacks=[c3prof.collectors.adapters.lightning("runs/a")])
-    torchtitan:    trace_post_processor(trace_folder) after its own profiler wrote a trace: where to look, what to run
+Hugging Face:  Trainer(..., callbacks=[c3prof.collectors.adapters.hugging_face("runs/a")])
+Lightning:     Trainer(..., callbacks=[c3prof.collectors.adapters.lightning("runs/a")])
+torchtitan:    trace_post_processor(trace_folder) after its own profiler wrote a trace: where to look, what to run
 """
 
 import logging
@@ -37,7 +37,7 @@ def hugging_face(folder: str | os.PathLike[str], **options: Any) -> Any:
     """A transformers.TrainerCallback that records into folder; options are those of profile()."""
     base = _class("transformers", ("transformers",), "TrainerCallback")
 
-    class Recording(base):  # type: ignore[misc]  # the base is only known at run time
+    class Recording(base):  # type: ignore[misc, valid-type]  # the base is only known at run time
         """Steps are the trainer's optimizer steps."""
 
         def __init__(self) -> None:
@@ -62,7 +62,7 @@ def lightning(folder: str | os.PathLike[str], **options: Any) -> Any:
     """A Lightning Callback that records into folder; options are those of profile()."""
     base = _class("lightning", ("lightning.pytorch", "pytorch_lightning"), "Callback")
 
-    class Recording(base):  # type: ignore[misc]  # as above
+    class Recording(base):  # type: ignore[misc, valid-type]  # as above
         """Steps are the training batches."""
 
         def __init__(self) -> None:

@@ -51,7 +51,7 @@ class _WhenImported:
         del target
         if name != HOOKED:
             return None
-        sys.meta_path.remove(self)  # type: ignore[arg-type]  # a finder needs no more than find_spec
+        sys.meta_path.remove(self)
         spec = PathFinder.find_spec(name, path)
         if spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module

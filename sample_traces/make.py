@@ -13,6 +13,7 @@ import random
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -255,7 +256,7 @@ def _counted(rank: Rank) -> dict[str, int]:
     total = dict.fromkeys(("compute_ns", "comm_ns", "hidden_ns", "exposed_ns", "idle_ns"), 0)
     running: list[tuple[str, int, int]] = []
     todo = sorted(rank.activities, key=lambda activity: activity[1])
-    for left, right in zip(edges, edges[1:], strict=False):
+    for left, right in pairwise(edges):
         while todo and todo[0][1] <= left:
             running.append(todo.pop(0))
         running = [activity for activity in running if activity[2] > left]

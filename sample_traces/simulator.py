@@ -15,6 +15,8 @@ import numpy as np
 
 COMPUTE_STREAM, COMM_STREAM = 7, 20
 
+_LITTLE = 1e-9
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -122,86 +124,101 @@ def _simulated(program: Program, seed: int) -> tuple[list[_Span], list[_Span]]:
     return kernels, collectives
 
 
+class _Rank:
+    """Where one rank stands in its step: the kernel at work, what is left of it, and when it reaches the next collective."""
+
+    def __init__(self, number: int, kernels: Sequence[Kernel], works: Any, begin: float) -> None:
+        self.number, self.kernels, self.works = number, kernels, works
+        self.at, self.left, self.start = 0, float(works[0]), begin
+        self.arrival = np.inf
+        self.shared = self.done = 0.0
+
+    @property
+    def finished(self) -> bool:
+        return self.at == len(self.kernels)
+
+    def computing(self, now: float) -> bool:
+        return not self.finished and self.start <= now
+
+    def rate(self, now: float) -> float:
+        """Progress per time: 1 alone, 1/slowdown once the collective's kernel runs beside it."""
+        if self.arrival > now:
+            return 1.0
+        kernel = self.kernels[self.at]
+        late = kernel.tail_slowdown is not None and self.left <= self.works[self.at] / 2 + _LITTLE
+        return 1 / (kernel.tail_slowdown if late and kernel.tail_slowdown is not None else kernel.slowdown)
+
+    def next_change(self, now: float) -> list[float]:
+        """When this rank's kernel starts, ends or changes its rate, or its collective's kernel starts."""
+        times = [self.arrival] if now < self.arrival < np.inf else []
+        if not self.finished and self.start > now:
+            times.append(self.start)
+        if self.computing(now):
+            half = self.left - self.works[self.at] / 2
+            until = half if self.kernels[self.at].tail_slowdown is not None and half > _LITTLE else self.left
+            times.append(now + until / self.rate(now))
+        return times
+
+    def advanced(self, now: float, soon: float, step: int, gap: float) -> list[_Span]:
+        """Moves on to `soon`; the kernel's span when it has ended."""
+        if not self.computing(now):
+            return []
+        progress = (soon - now) * self.rate(now)
+        if self.arrival <= now:
+            self.shared, self.done = self.shared + soon - now, self.done + progress
+        self.left -= progress
+        if self.left > _LITTLE:
+            return []
+        span = _Span(self.number, step, self.at, self.start, soon, self.shared, self.done)
+        self.at, self.start, self.shared, self.done = self.at + 1, soon + gap, 0.0, 0.0
+        self.left = 0.0 if self.finished else float(self.works[self.at])
+        return [span]
+
+
 def _step(
     program: Program, step: int, taking_part: Sequence[int], begin: float, rng: np.random.Generator
 ) -> tuple[list[_Span], list[_Span]]:
     """The spans of one step: from event to event, all that runs moves on at its present rate."""
-    work = _works(program, rng)
-    moving = {i: program.collectives[i].work * _factor(program.noise, rng) for i in taking_part}
-    delay = {(r, i): rng.exponential(program.collectives[i].delay) for i in taking_part for r in range(program.ranks)}
-    kernel_at, left, start = [0] * program.ranks, work[:, 0].copy(), np.full(program.ranks, begin)
-    ready: dict[tuple[int, int], float] = {}
-    shared, done = np.zeros(program.ranks), np.zeros(program.ranks)
-    spans: list[_Span] = []
+    works = _works(program, rng)
+    ranks = [_Rank(r, program.kernels, works[r], begin) for r in range(program.ranks)]
+    moving = [program.collectives[i].work * _factor(program.noise, rng) for i in taking_part]
+    delays = [[rng.exponential(program.collectives[i].delay) for _ in ranks] for i in taking_part]
+    kernels: list[_Span] = []
     collectives: list[_Span] = []
-    now, queue, free = begin, list(taking_part), begin
-    while queue or min(kernel_at) < len(program.kernels):
-        for r in range(program.ranks):
-            for i in queue:
-                if (r, i) not in ready and kernel_at[r] >= program.collectives[i].after:
-                    ready[r, i] = now + delay[r, i]
-        head = queue[0] if queue else None
-        arrival = [max(ready.get((r, head), np.inf), free) if head is not None else np.inf for r in range(program.ranks)]
-        beside = [at <= now for at in arrival]
-        computing = [kernel_at[r] < len(program.kernels) and start[r] <= now for r in range(program.ranks)]
-        rates = [1 / _slowdown(program, kernel_at[r], left[r], work[r]) if beside[r] and computing[r] else 1.0 for r in range(program.ranks)]
-        times = [now + _until_half(program, kernel_at[r], left[r], work[r]) / rates[r] for r in range(program.ranks) if computing[r]]
-        times += [float(s) for s in start if s > now] + [at for at in arrival if now < at < np.inf]
-        rate = 1 / program.collectives[head].slowdown if head is not None and any(computing) else 1.0
-        if head is not None and all(beside):
-            times.append(now + moving[head] / rate)
-        soon = min(times)
-        if head is not None and all(beside):
-            moving[head] -= (soon - now) * rate
-        for r in range(program.ranks):
-            if computing[r]:
-                left[r] -= (soon - now) * rates[r]
-                if beside[r]:
-                    shared[r] += soon - now
-                    done[r] += (soon - now) * rates[r]
-                if left[r] < 1e-9:
-                    spans.append(_Span(r, step, kernel_at[r], float(start[r]), soon, float(shared[r]), float(done[r])))
-                    shared[r] = done[r] = 0.0
-                    kernel_at[r] += 1
-                    start[r] = soon + program.gap
-                    left[r] = work[r, min(kernel_at[r], work.shape[1] - 1)]
+    now, turn, free = begin, 0, begin
+    while turn < len(taking_part) or not all(rank.finished for rank in ranks):
+        head = program.collectives[taking_part[turn]] if turn < len(taking_part) else None
+        for rank in ranks if head is not None else []:
+            if rank.arrival == np.inf and head is not None and rank.at >= head.after:
+                rank.arrival = max(now + delays[turn][rank.number], free)
+        moves = head is not None and all(rank.arrival <= now for rank in ranks)
+        speed = 1 / head.slowdown if head is not None and any(rank.computing(now) for rank in ranks) else 1.0
+        times = [time for rank in ranks for time in rank.next_change(now)]
+        soon = min([*times, now + moving[turn] / speed] if moves else times)
+        for rank in ranks:
+            kernels += rank.advanced(now, soon, step, program.gap)
+        if moves:
+            moving[turn] -= (soon - now) * speed
+            if moving[turn] < _LITTLE:
+                collectives += [_Span(rank.number, step, taking_part[turn], rank.arrival, soon) for rank in ranks]
+                turn, free = turn + 1, soon + program.gap
+                for rank in ranks:
+                    rank.arrival = np.inf
         now = soon
-        if head is not None and all(beside) and moving[head] < 1e-9:
-            collectives += [_Span(r, step, head, arrival[r], now) for r in range(program.ranks)]
-            queue.remove(head)
-            free = now + program.gap
-    return spans, collectives
+    return kernels, collectives
 
 
 def _works(program: Program, rng: np.random.Generator) -> Any:
     """Work of each kernel on each rank in this step, µs, with its noise."""
     noise = program.noise
     of_step = 1 + noise.step * rng.standard_normal()
-    return np.array(
-        [[max(k.work * of_step * _factor(noise, rng), 0.05 * k.work) for k in program.kernels] for _ in range(program.ranks)]
-    )
+    return np.array([[max(k.work * of_step * _factor(noise, rng), 0.05 * k.work) for k in program.kernels] for _ in range(program.ranks)])
 
 
 def _factor(noise: Noise, rng: np.random.Generator) -> float:
     spread = rng.standard_t(noise.tails) / np.sqrt(noise.tails / (noise.tails - 2)) if noise.tails else rng.standard_normal()
     outlier = noise.outlier_factor if rng.random() < noise.outliers else 1.0
     return float(max(1 + noise.kernel * spread, 0.05) * outlier)
-
-
-def _in_second_half(left: float, work: float) -> bool:
-    return left <= work / 2 + 1e-9
-
-
-def _slowdown(program: Program, at: int, left: float, work: Any) -> float:
-    kernel = program.kernels[at]
-    late = kernel.tail_slowdown is not None and _in_second_half(left, work[at])
-    return float(kernel.tail_slowdown) if late and kernel.tail_slowdown is not None else kernel.slowdown
-
-
-def _until_half(program: Program, at: int, left: float, work: Any) -> float:
-    """Work until the kernel's factor changes or it ends."""
-    changes = program.kernels[at].tail_slowdown is not None and not _in_second_half(left, work[at])
-    return float(left - work[at] / 2 if changes else left)
 
 
 def _document(program: Program, rank: int, kernels: Sequence[_Span], collectives: Sequence[_Span]) -> dict[str, Any]:

@@ -148,7 +148,7 @@ def test_numbers_and_order_find_the_same_operations(seed: int, dropped: float) -
 def test_windows_of_one_sequence_fall_on_their_places(n: int, kinds: int, missing: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     token, end = rng.integers(0, kinds, n), np.cumsum(rng.integers(1_000, 100_000, n))
-    windows = [slice(rng.integers(0, missing + 1), n - rng.integers(0, missing + 1)) for _ in range(3)]
+    windows = [slice(int(rng.integers(0, missing + 1)), n - int(rng.integers(0, missing + 1))) for _ in range(3)]
     windows.append(slice(0, n))
     jitter = [rng.integers(0, 20, n) for _ in windows]
     places = common_order([token[w] for w in windows], [(end + j)[w] for w, j in zip(windows, jitter, strict=True)])

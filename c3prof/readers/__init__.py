@@ -6,11 +6,12 @@ from pathlib import Path
 
 from c3prof.errors import DataWarning, UnreadableInput
 from c3prof.kernels import rules as rules_of
+from c3prof.readers import flight_recorder, nccl_inspector, nccl_log
 from c3prof.readers.blocks import Blocks
 from c3prof.readers.kineto import trace_of
 from c3prof.readers.run_folder import rank_trace
 from c3prof.readers.scan import scan
-from c3prof.readers.sources import Source, found, opened
+from c3prof.readers.sources import Source, comm_only, found, opened
 from c3prof.readers.windows import one_rank
 from c3prof.run import joined
 from c3prof.trace import Trace
@@ -41,6 +42,21 @@ def load(paths: Paths, *, rules: str | None = None, progress: Progress | None = 
     return joined(traces).with_warnings([*failures, *inputs.warnings])
 
 
+_COMM_ONLY = {
+    "flight recorder": flight_recorder.flight_recorder,
+    "NCCL Inspector": nccl_inspector.nccl_inspector,
+    "NCCL log": nccl_log.nccl_log,
+}
+
+
+def _comm_only(source: Source) -> Trace | None:
+    """The Trace of a file that holds records of communication alone, None for any other file."""
+    with opened(source.path) as file:
+        content = b"".join(Blocks(file, source.name))
+    kind = comm_only(content)
+    return None if kind is None else _COMM_ONLY[kind](content, source.name)
+
+
 def loaded(source: Source, place: int = 0, *, rules: str | None = None, progress: Progress | None = None) -> Trace:
     """The Trace of one file or rank folder; `place` tells files without a rank apart. UnreadableInput when nothing in it is usable."""
     if source.windows:
@@ -60,6 +76,8 @@ def loaded(source: Source, place: int = 0, *, rules: str | None = None, progress
     if not blocks.decompressed:
         raise UnreadableInput(f"{source.name}: {blocks.warnings[0].message if blocks.warnings else 'empty file'}; expected a Kineto trace")
     trace = trace_of(columns, source.name, rules_of(rules), -1 - place)
+    if not columns.counts.get("events", 0) and (other := _comm_only(source)) is not None:
+        return other
     if not len(trace.activities) and not len(trace.ops) and not len(trace.annotations) and not len(trace.launches):
         seen = columns.counts.get("events", 0)
         why = trace.warnings[0].message if trace.warnings and not seen else f"{seen:,} events, none of which is device or CPU work"

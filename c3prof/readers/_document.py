@@ -99,14 +99,14 @@ class Document:
         self._extend(waiting)
 
     def _extend(self, blocks: list[bytes]) -> None:
-        self._buffer = b"".join([self._buffer[self._at :], *blocks])
-        self._base, self._at = self._base + self._at, 0
+        self._buffer = b"".join([self._buffer, *blocks])
         try:
             while True:
                 self._step()
         except Incomplete:
             if self._final:
                 self._end()
+        self._buffer, self._base, self._at = self._buffer[self._at :], self._base + self._at, 0
 
     def _end(self) -> None:
         """The bytes have run out: what was begun is cut, unless reading can resume behind it."""

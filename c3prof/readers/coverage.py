@@ -46,7 +46,9 @@ def _warning(kind: str, entries: list[Damage], count: int, name: str) -> DataWar
     first, lost = entries[0], sum(entry.length for entry in entries)
     excerpt = _UNPRINTABLE.sub(" ", first.text).strip()
     bytes_lost = f" ({lost:,} bytes lost)" if kind in _LOSES and lost else ""
-    return DataWarning(f"json-{kind}", f"{_DAMAGE.get(kind, kind)} at byte {first.offset:,}: {excerpt}{bytes_lost}", count, name, kind in _LOSES)
+    return DataWarning(
+        f"json-{kind}", f"{_DAMAGE.get(kind, kind)} at byte {first.offset:,}: {excerpt}{bytes_lost}", count, name, kind in _LOSES
+    )
 
 
 def coverage(

@@ -9,6 +9,7 @@ from c3prof.readers.classes import Classified
 from c3prof.readers.cpu_side import CpuSide, step_at, step_number
 from c3prof.readers.file import KINDS, File, Int, ranked, whole
 from c3prof.readers.links import Links
+from c3prof.readers.operations import kernel_classes
 from c3prof.readers.scan import MISSING
 from c3prof.trace import ACTIVITIES, DEVICE_ANNOTATIONS, NONE
 
@@ -68,7 +69,9 @@ def step_of(file: File, rows: Int, links: Links, cpu: CpuSide) -> Int:
     return step
 
 
-def activities(file: File, rows: Int, links: Links, classes: Classified, step: Int, collective_id: npt.NDArray[np.int32]) -> pd.DataFrame:
+def activities(
+    file: File, rows: Int, links: Links, classes: Classified, step: Int, collective_id: npt.NDArray[np.int32], collectives: pd.DataFrame
+) -> pd.DataFrame:
     """The activities frame."""
     kinds = ("kernel", "memcpy", "memset")
     kind_codes = np.select([file.kind[rows] == KINDS.index(kind) for kind in kinds], range(3), NONE)
@@ -82,7 +85,7 @@ def activities(file: File, rows: Int, links: Links, classes: Classified, step: I
         "kind": pd.Categorical.from_codes(kind_codes, categories=pd.Index(kinds, dtype=object)),
         "class": classes.activity_class,
         "evidence": classes.evidence,
-        "kernel_class": classes.kernel_class,
+        "kernel_class": kernel_classes(classes.kernel_class, collective_id, collectives),
         "suspected": classes.suspected,
         "correlation": links.correlation,
         "graph": file.sparse("device", "graph", rows, NONE),

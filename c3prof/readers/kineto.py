@@ -37,7 +37,7 @@ def trace_of(scan: Scan, name: str, rules: Rules, rank: int) -> Trace:
         collectives, collective_id = collectives_on_devices(file, rows, found, classes, cpu, step)
     else:
         collectives, collective_id = collectives_on_cpu(file, cpu), np.zeros(0, np.int32)
-    on_device = activities(file, rows, found, classes, step, collective_id)
+    on_device = activities(file, rows, found, classes, step, collective_id, collectives)
     return Trace(
         activities=on_device,
         launches=cpu.launches,

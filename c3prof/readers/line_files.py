@@ -12,7 +12,7 @@ import pandas as pd
 
 from c3prof.errors import DataWarning
 from c3prof.readers.operations import sizes
-from c3prof.records import CollectiveRecord, GroupRecord, PowerRecord, StepRecord
+from c3prof.records import CollectiveRecord, EventRecord, GroupRecord, PowerRecord, StepRecord
 from c3prof.trace import COUNTERS, CPU_DEVICE, NONE, RECORDED_COLLECTIVES, RECORDED_STEPS
 
 Record = TypeVar("Record")
@@ -116,6 +116,29 @@ def recorded_collectives(records: Sequence[CollectiveRecord], groups: Sequence[G
             "phase": [record.phase for record in records],
         }
     )
+
+
+def with_device_times(collectives: pd.DataFrame, events: Sequence[EventRecord], device: int) -> pd.DataFrame:
+    """recorded_collectives with what the device measured: start where the caller's stream reached the call, end, and blocked_ns.
+
+    blocked_ns is then how long the caller's stream waited (end of the collective after it reached the wait); the host of a
+    GPU does not. Operations without an event keep the host's start and have no end.
+    """
+    known = {(event.step, event.group, event.seq): event for event in events if event.group is not None and event.end_ns is not None}
+    keys = zip(collectives["step"].tolist(), collectives["group"].astype(object).tolist(), collectives["seq"].tolist(), strict=True)
+    found = [known.get(key) for key in keys]
+    if not any(found):
+        return collectives
+    start, end, wait, blocked = (collectives[name].to_numpy(copy=True) for name in ("start_ns", "end_ns", "wait_start_ns", "blocked_ns"))
+    for at, event in enumerate(found):
+        if event is None or event.end_ns is None:
+            continue
+        start[at] = event.ready_ns if event.ready_ns is not None else start[at]
+        end[at] = event.end_ns
+        if event.reached_ns is not None:
+            wait[at], blocked[at] = event.reached_ns, max(0, event.end_ns - event.reached_ns)
+    on_device = np.where([event is not None for event in found], device, collectives["device"]).astype(np.int32)
+    return collectives.assign(start_ns=start, end_ns=end, wait_start_ns=wait, blocked_ns=blocked, device=on_device)
 
 
 def counters(records: Sequence[PowerRecord], rank: int) -> pd.DataFrame:

@@ -83,6 +83,15 @@ def collectives_on_devices(
     return _frame(file, columns, launch_start), collective_id
 
 
+def kernel_classes(by_name: pd.Categorical, collective_id: npt.NDArray[np.int32], collectives: pd.DataFrame) -> pd.Categorical:
+    """The kernel class of each activity; of communication the kind of its collective, which knows more than the name."""
+    kind = collectives["collective"].array
+    words = by_name.categories.union(kind.categories)
+    codes, of_kind = (np.append(words.get_indexer(c.categories), NONE)[c.codes] for c in (by_name, kind))
+    told = np.append(of_kind, NONE)[np.where(collective_id >= 0, collective_id, len(of_kind))]
+    return pd.Categorical.from_codes(np.where(told >= 0, told, codes), categories=words)
+
+
 def _known(stream: Int) -> Int:
     return np.where(stream == MISSING, NONE, stream)
 

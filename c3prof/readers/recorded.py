@@ -56,6 +56,21 @@ def joined(collectives: pd.DataFrame, records: pd.DataFrame) -> tuple[pd.DataFra
     return _ordered({**kept, **columns, "launch_end_ns": ends}, launched), len(found)
 
 
+def with_backend_durations(records: pd.DataFrame, dumped: pd.DataFrame) -> pd.DataFrame:
+    """The records with the end that torch's flight recorder implies (duration_ms from the call on), where no other is known.
+
+    dumped: recorded_collectives of the dumps; an entry belongs to the call in which it was created.
+    """
+    timed = dumped[dumped["end_ns"].to_numpy() >= 0].drop_duplicates("start_ns").sort_values("start_ns")
+    if not len(timed) or not len(records):
+        return records
+    created, ends = timed["start_ns"].to_numpy(), records["end_ns"].to_numpy(copy=True)
+    duration = timed["end_ns"].to_numpy() - created
+    at = np.minimum(np.searchsorted(created, records["start_ns"].to_numpy()), len(created) - 1)
+    inside = (created[at] >= records["start_ns"].to_numpy()) & (created[at] <= records["launch_end_ns"].to_numpy()) & (ends < 0)
+    return records.assign(end_ns=np.where(inside, records["start_ns"].to_numpy() + duration[at], ends))
+
+
 def in_light_mode(records: pd.DataFrame) -> pd.DataFrame:
     """The collectives frame of a rank without profiler windows: the records whose end is known, as the host saw them."""
     ended = records[records["end_ns"] >= 0].reset_index(drop=True)

@@ -12,12 +12,14 @@ import numpy as np
 import pandas as pd
 
 from c3prof.errors import DataWarning, UnreadableInput
+from c3prof.readers.flight_recorder import flight_recorder
 from c3prof.readers.kineto import with_rank
-from c3prof.readers.line_files import counters, lines, recorded_collectives, recorded_steps
-from c3prof.readers.recorded import in_light_mode, joined
+from c3prof.readers.line_files import counters, lines, recorded_collectives, recorded_steps, with_device_times
+from c3prof.readers.recorded import in_light_mode, joined, with_backend_durations
 from c3prof.readers.windows import merged
 from c3prof.records import (
     COMM_FILE,
+    EVENTS_FILE,
     MANIFEST_FILE,
     POWER_FILE,
     RANK_SCHEMA,
@@ -26,6 +28,7 @@ from c3prof.records import (
     STALL_FILE,
     STEPS_FILE,
     CollectiveRecord,
+    EventRecord,
     PowerRecord,
     RankManifest,
     StepRecord,
@@ -57,13 +60,23 @@ def rank_trace(folder: Path, name: str, load_window: Callable[[Path, str], Trace
     steps = lines(folder / STEPS_FILE, StepRecord, f"{name}/{STEPS_FILE}")
     comm = lines(folder / COMM_FILE, CollectiveRecord, f"{name}/{COMM_FILE}")
     power = lines(folder / POWER_FILE, PowerRecord, f"{name}/{POWER_FILE}")
+    events = lines(folder / EVENTS_FILE, EventRecord, f"{name}/{EVENTS_FILE}")
     windows, unreadable = _windows(folder, name, manifest.rank, load_window)
     if not windows and not steps.records and not comm.records and not manifest.started_ns:
         raise UnreadableInput(f"{name}: no window, step or communication record in this rank folder")
     records = recorded_collectives(comm.records, manifest.groups, manifest.rank)
     own = Recorded(name, manifest, recorded_steps(steps.records, manifest.rank), records, counters(power.records, manifest.rank))
-    trace = own.with_windows(merged(windows)) if windows else own.in_light_mode()
-    found = [*warnings, *steps.warnings, *comm.warnings, *power.warnings, *unreadable, *_state(folder, own)]
+    if windows:
+        trace = own.with_windows(merged(windows))
+    else:
+        records = with_device_times(records, events.records, manifest.local_rank or 0)
+        for path in sorted(folder.glob("fr-*.json")):
+            records = with_backend_durations(
+                records, flight_recorder(path.read_bytes(), f"{name}/{path.name}", manifest.rank).recorded_collectives
+            )
+        own = replace(own, collectives=records)
+        trace = own.in_light_mode()
+    found = [*warnings, *steps.warnings, *comm.warnings, *power.warnings, *events.warnings, *unreadable, *_state(folder, own)]
     return replace(trace, recorded_steps=own.steps, recorded_collectives=records, warnings=(*trace.warnings, *found))
 
 

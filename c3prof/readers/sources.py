@@ -10,12 +10,16 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from c3prof.errors import DataWarning, UnreadableInput
+from c3prof.readers import flight_recorder, nccl_inspector, nccl_log
 from c3prof.readers.blocks import Blocks
 from c3prof.readers.run_folder import is_rank_folder, started_ns
 
 _SNIFFED = 1 << 20
 _DISTRIBUTED_RANK = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"rank"\s*:\s*"?(\d{1,9})\b')
 _TRACE = re.compile(rb'"traceEvents"|"ph"\s*:')
+COMM_ONLY = {"flight recorder": flight_recorder.MARK, "NCCL Inspector": nccl_inspector.MARK, "NCCL log": nccl_log.MARK}
+"""What else can be read, by what its first bytes hold: records of communication alone."""
+
 _OTHER = ((re.compile(rb'"schema"\s*:\s*"[\d.]+.*?"nodes"|"nodes"\s*:\s*\['), "an execution trace, not a Kineto trace"),)
 
 
@@ -77,7 +81,8 @@ def _by_rank(sources: list[Source]) -> list[Source]:
         named = None if _is_folder(source.path) else _DISTRIBUTED_RANK.search(_head(source, _DISTRIBUTED_RANK))
         groups.setdefault(int(named[1]) if named else source, []).append(source)
     return [
-        same[0] if len(same) == 1 else Source(same[0].path, same[0].name, sum(s.size for s in same), tuple(same)) for same in groups.values()
+        same[0] if len(same) == 1 else Source(same[0].path, same[0].name, sum(s.size for s in same), tuple(same))
+        for same in groups.values()
     ]
 
 
@@ -172,6 +177,11 @@ def _fsspec() -> Any:
 
 def _sorted_out(candidates: Sequence[Source]) -> Found:
     reasons = [_reason_against(source) for source in candidates]
+    if not all(reasons):
+        # Beside traces of the same ranks they would stand for these ranks twice.
+        also = "records of communication alone; there are traces of these ranks, give its path to read it"
+        reasons = [also if reason == _COMM_ONLY else reason for reason in reasons]
+    reasons = ["" if reason == _COMM_ONLY else reason for reason in reasons]
     return Found(
         tuple(s for s, reason in zip(candidates, reasons, strict=True) if not reason),
         tuple(Skipped(s.name, reason) for s, reason in zip(candidates, reasons, strict=True) if reason),
@@ -191,10 +201,16 @@ def _reason_against(source: Source) -> str:
         return f"cannot be read ({error.strerror or error})"
     if _TRACE.search(head):
         return ""
-    for pattern, what in _OTHER:
-        if pattern.search(head):
-            return what
-    return "not a Kineto trace (no traceEvents)"
+    other = next((what for pattern, what in _OTHER if pattern.search(head)), "not a Kineto trace (no traceEvents)")
+    return _COMM_ONLY if comm_only(head) else other
+
+
+_COMM_ONLY = "comm-only"
+
+
+def comm_only(head: bytes) -> str | None:
+    """Which of COMM_ONLY a file is, by its first bytes; None for every other file."""
+    return next((kind for kind, mark in COMM_ONLY.items() if mark.search(head)), None)
 
 
 def _head(source: Source, wanted: re.Pattern[bytes]) -> bytes:

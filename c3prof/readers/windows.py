@@ -40,7 +40,7 @@ def merged(windows: Sequence[Trace]) -> Trace:
     rank = windows[0].rank_numbers[0]
     return replace(
         whole,
-        **frames,  # type: ignore[arg-type]  # names of frames only
+        **frames,
         ranks=whole.ranks.iloc[:1].assign(events=int(whole.ranks["events"].sum())),
         groups=SCHEMAS["groups"].frame(whole.groups.drop_duplicates("group").reset_index(drop=True)),
         coverage={rank: {name: sum(count.get(name, 0) for count in counts) for name in dict.fromkeys(n for c in counts for n in c)}},

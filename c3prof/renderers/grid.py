@@ -20,6 +20,7 @@ _LONGEST = 44
 _LEAST = 24
 _LEAST_PROSE = 30
 _PROSE = frozenset({"note", "why", "reading", "message", "advice"})
+_INSTANTS = ("start_ns", "arrival_ns", "end_ns")
 _STYLES = {"exposed_ns": CLASSES["exposed"], "hidden_ns": CLASSES["hidden"], "caused_wait_ns": CLASSES["wait"]}
 _BAR_STYLES = {**_STYLES, "idle_ns": CLASSES["idle"]}
 
@@ -102,6 +103,7 @@ def _interval_of(name: str, schema: Schema) -> str | None:
 
 
 def _column(column: Column, shown: Sequence[Row], schema: Schema | None) -> _Drawn:
+    shown = _since_first(column.name, shown)
     ends = [schema[name] for name in sorted(schema.names, reverse=True) if _interval_of(name, schema) == column.name] if schema else []
     cells = [_with_interval(_text(row[column.name], column), [text_of(row[end.name], end) for end in ends]) for row in shown]
     prose = column.name in _PROSE
@@ -111,6 +113,14 @@ def _column(column: Column, shown: Sequence[Row], schema: Schema | None) -> _Dra
     width = max(len(head), *map(len, cells))
     right = is_number(column) and column.name not in LABELS
     return _Drawn(head, cells, min(width, _LEAST_PROSE) if prose else width, right, prose, _STYLES.get(column.name, ""))
+
+
+def _since_first(name: str, shown: Sequence[Row]) -> Sequence[Row]:
+    """The rows with an instant counted from the earliest one shown: nobody reads nanoseconds since 1970."""
+    if name not in _INSTANTS:
+        return shown
+    first = min((row[other] for row in shown for other in _INSTANTS if row.get(other) is not None), default=0)
+    return [row if row[name] is None else {**row, name: row[name] - first} for row in shown]
 
 
 def _with_interval(text: str, ends: Sequence[str]) -> str:

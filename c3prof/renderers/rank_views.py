@@ -13,7 +13,7 @@ RANK_VIEWS: tuple[View, ...] = (
     View(
         "waits_by_rank",
         "Who waits, and who is waited for",
-        ("rank", "host", "n_collectives", "n_last", "wait_ns", "caused_wait_ns"),
+        ("rank", "node", "n_collectives", "n_last", "wait_ns", "caused_wait_ns"),
         sort="caused_wait_ns",
         bar="caused_wait_ns",
         limit=16,

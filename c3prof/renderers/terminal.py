@@ -20,7 +20,8 @@ from c3prof.renderers.bars import ASCII, legend
 from c3prof.renderers.grid import grid
 from c3prof.renderers.palette import CLASSES
 from c3prof.renderers.values import rows
-from c3prof.table import Report, Table
+from c3prof.table import Report, Schema, Table
+from c3prof.units import text_of_time
 
 WIDTH = 100
 _WARNINGS = 8
@@ -238,14 +239,18 @@ def _views(report: Report, by: str, top: int) -> list[View]:
         return [view for view in (replace(sections[0], limit=top), *sections[1:]) if view.table in report]
     known = {view.table: view for view in (*VIEWS, *BY.values())}
     if report.settings.get("only") or not known.keys() & set(report):
-        wanted = [
-            replace(known.get(name, View(name, "")), columns=(), where=None, known="", fold=(), intervals=True, limit=top)
-            for name in report
-        ]
-        return [replace(view, title=view.title or report[view.table].schema.title) for view in wanted]
+        return [_whole(report[name].schema, known.get(name), top) for name in report]
     added = [replace(BY[by], limit=top)] if by in BY else []
     views = [VIEWS[0], *added, *VIEWS[1:]]
     return [view for view in views if view.table in report and len(report[view.table])]
+
+
+def _whole(schema: Schema, view: View | None, top: int) -> View:
+    """A table with all its rows and columns; those that its view shows come first, unless the view is but a part of it."""
+    if view is None or view.where:
+        return View(schema.name, schema.title, sort=view.sort if view else "", bar=view.bar if view else "", limit=top)
+    columns = tuple(dict.fromkeys((*view.columns, *schema.names)))
+    return replace(view, columns=columns, known="", fold=(), intervals=True, limit=top)
 
 
 def _headline(head: Headline) -> list[RenderableType]:
@@ -280,7 +285,7 @@ def _section(table: Table, view: View, width: int) -> list[RenderableType]:
         *key,
         *_reading(shown),
         Padding(made.grid, (0, 0, 0, 2), expand=False),
-        *_rest(table, len(cells) - len(shown), made.left_out),
+        *_rest(table, len(cells), len(shown), made.left_out),
     ]
 
 
@@ -312,11 +317,11 @@ def _chosen(cells: list[dict[str, Any]], view: View) -> list[dict[str, Any]]:
     return cells
 
 
-def _rest(table: Table, more: int, left_out: Sequence[str]) -> list[RenderableType]:
+def _rest(table: Table, rows_there: int, rows_shown: int, left_out: Sequence[str]) -> list[RenderableType]:
     """What the section did not show, and how to see it."""
     said = []
-    if more > 0:
-        said.append(f"{more:,} more {'row' if more == 1 else 'rows'}: --only {table.schema.name} --top N")
+    if (more := rows_there - rows_shown) > 0:
+        said.append(f"{more:,} more {'row' if more == 1 else 'rows'}: --only {table.schema.name} --top {len(table)}")
     if left_out:
         said.append(f"more columns: {', '.join(left_out)} (--format csv)")
     return [Padding(Text(line, style="dim"), (0, 0, 0, 2)) for line in said]
@@ -324,14 +329,18 @@ def _rest(table: Table, more: int, left_out: Sequence[str]) -> list[RenderableTy
 
 def _coverage(coverage: Mapping[str, Any]) -> list[RenderableType]:
     """What the numbers rest on; counts of zero are left out."""
-    told = [f"{name.replace('_', ' ')} {_count(value)}" for name, value in coverage.items() if isinstance(value, int | float) and value]
+    told = [_count(name, value) for name, value in coverage.items() if isinstance(value, int | float) and value]
     if not told:
         return []
     return [Text("Coverage", style="bold"), Padding(Text(" · ".join(told), style="dim"), (0, 0, 0, 2)), Text()]
 
 
-def _count(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
+def _count(name: str, value: float) -> str:
+    """events 1,234; clock bound 5.27 µs; clean baseline share 0.93."""
+    words = name.removesuffix("_ns").replace("_", " ")
+    if name.endswith("_ns"):
+        return f"{words} {text_of_time(value)}"
+    return f"{words} {value:,}" if isinstance(value, int) else f"{words} {value:.3g}"
 
 
 def _warnings(warnings: Sequence[DataWarning]) -> list[RenderableType]:

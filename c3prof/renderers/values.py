@@ -38,12 +38,12 @@ def _plain(series: Any, dtype: str) -> list[Any]:
 
 def _scalar(value: Any) -> Any:
     """One cell of an object column: numpy scalars become Python's, the several ways of saying missing become None."""
+    if isinstance(value, np.generic):  # before all else: numpy's str is a str, and no encoder knows it
+        value = value.item()
     if value is None or isinstance(value, str | bool | int):
         return value
-    if isinstance(value, np.generic):
-        value = value.item()
     if isinstance(value, float):
         return value if np.isfinite(value) else None
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
-    return value if isinstance(value, int | bool | str) else str(value)
+    return str(value)

@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.analysis.contended_runs import matmul, step_marks, table, trace_of
-from tests.kineto_files import Event, document, nccl
 
 from c3prof.analysis.c3 import scored
 from c3prof.analysis.regions import region_pieces
 from c3prof.analysis.steps import StepWindows
 from c3prof.sample_traces.simulator import Collective, Kernel, Noise, Program, contended
+from tests.analysis.contended_runs import matmul, step_marks, table, trace_of
+from tests.kineto_files import Event, document, nccl
 
 A = ((64, 64), (64, 64))
 
@@ -105,7 +105,9 @@ def test_waiting_for_peers_is_no_concurrency(tmp_path: Path) -> None:
 
 
 SPANS = st.lists(
-    st.tuples(st.integers(0, 40), st.integers(1, 12), st.integers(0, 2), st.sampled_from(["compute", "comm", "copy"])), min_size=1, max_size=14
+    st.tuples(st.integers(0, 40), st.integers(1, 12), st.integers(0, 2), st.sampled_from(["compute", "comm", "copy"])),
+    min_size=1,
+    max_size=14,
 )
 
 

@@ -42,7 +42,9 @@ def test_waits_and_transfers_of_files_are_those_simulated(folder: Path) -> None:
 def test_exposed_time_is_cut_at_the_last_arrival(folder: Path) -> None:
     made = analyze(load(folder))
     ledger, exposed = made["collectives"].frame, made["exposed"].frame
-    by_cause = exposed[exposed["by"] == "cause"].pivot_table(index="rank", columns="cause", values="exposed_ns", aggfunc="sum", fill_value=0)
+    by_cause = exposed[exposed["by"] == "cause"].pivot_table(
+        index="rank", columns="cause", values="exposed_ns", aggfunc="sum", fill_value=0
+    )
     assert by_cause.sum(axis=1).tolist() == ledger.groupby("rank")["exposed_ns"].sum().tolist()
     waits = ledger.groupby("rank")["wait_ns"].sum()
     assert by_cause["wait"].to_numpy() == pytest.approx(waits.to_numpy(), abs=len(ledger))  # 1 ns a record by rounding
@@ -52,11 +54,24 @@ def test_exposed_time_is_cut_at_the_last_arrival(folder: Path) -> None:
 
 def test_by_cause_over_ranks() -> None:
     def row(rank: int, cause: str, exposed: int, collective: str = "all_reduce") -> dict[str, object]:
-        return {"rank": rank, "device": 0, "by": "combination", "collective": collective, "group": "0", "step": None, "op": "op", "cause": cause, "exposed_ns": exposed}
+        return {
+            "rank": rank,
+            "device": 0,
+            "by": "combination",
+            "collective": collective,
+            "group": "0",
+            "step": None,
+            "op": "op",
+            "cause": cause,
+            "exposed_ns": exposed,
+        }
 
     rows = [row(0, "wait", 30), row(1, "wait", 10, "all_gather"), row(1, "host", 60), row(0, "host", 0)]
     made = exposed_causes(Table.of(EXPOSED, pd.DataFrame(rows)[EXPOSED.names])).frame
-    assert made.drop(columns=["advice", "op", "group"]).to_numpy().tolist() == [["host", 60, 0.6, 1, "all_reduce"], ["wait", 40, 0.4, 2, "all_reduce"]]
+    assert made.drop(columns=["advice", "op", "group"]).to_numpy().tolist() == [
+        ["host", 60, 0.6, 1, "all_reduce"],
+        ["wait", 40, 0.4, 2, "all_reduce"],
+    ]
 
 
 def test_every_cause_has_its_advice() -> None:

@@ -47,6 +47,22 @@ def test_ranks_of_one_host_need_no_offset() -> None:
     assert list(run.clocks.frame["note"]) == ["one host, one clock"] * 2
 
 
+def two_long_all_reduces(ahead_ms: float) -> Trace:
+    """Of 8 ms each on one host, as gloo does them: ends some ms apart, and too few of them to see that they scatter."""
+    rows = [record(r, 10_000 * k, 10_000 * k + 8_000 + 3_000 * r, seq=k) for r in (0, 1) for k in range(2)]
+    return shifted(trace(rows, hosts="vm"), 1, round(ahead_ms * 1e6))
+
+
+def test_few_ends_a_little_apart_do_not_make_a_host_name_a_lie() -> None:
+    assert list(joined(two_long_all_reduces(0)).clocks.frame["offset_ns"]) == [0, 0]
+
+
+def test_few_ends_far_apart_do() -> None:
+    found = joined(two_long_all_reduces(11_560)).clocks.frame
+    assert found["offset_ns"].iloc[1] == 11_563e6
+    assert "their clocks differ" in found["note"].iloc[1]
+
+
 def test_without_synchronizing_collectives_there_is_no_offset_and_no_wait() -> None:
     pairs = [
         (record(0, 100 * k, 100 * k + 9, collective="send", peer=1), record(1, 100 * k + 3, 100 * k + 9, collective="recv", peer=0))

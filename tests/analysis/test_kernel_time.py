@@ -40,12 +40,6 @@ def test_a_fused_kernel_shares_its_time_with_itself() -> None:
     assert frame.loc[frame["by"] == "class", ["class", "total_ns", "overlapped_ns"]].to_numpy().tolist() == [["fused", 10, 10]]
 
 
-def test_the_kind_of_a_collective_is_that_of_its_record() -> None:
-    run = trace(comm(0, 10, "all_to_all", kernel_class="send_recv"))
-    frame = kernel_time(run, {}, Settings())[0].frame
-    assert frame["kernel_class"].tolist() == ["all_to_all", "all_to_all"]
-
-
 def test_operators_of_a_cpu_run_count_whole_with_the_time_that_is_their_own() -> None:
     run = trace(op(0, 20, "aten::linear"), op(5, 8, "aten::t"), op(30, 34, "aten::t"), gloo(2, 12))
     frame = kernel_time(run, {}, Settings())[0].frame

@@ -1,5 +1,6 @@
 """Overlap by hand (docs/metrics.md §7), and against unit cells."""
 
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -12,7 +13,7 @@ from c3prof.analysis.overlap import overlap
 from c3prof.analysis.settings import Settings
 from c3prof.errors import WrongSettings
 from c3prof.table import Report
-from c3prof.trace import Trace
+from c3prof.trace import WINDOWS, Trace
 from tests.builders import Item, activity, comm, compute, copy, fused, step, trace
 
 ADDITIVE = [
@@ -158,6 +159,15 @@ def test_a_gap_between_recording_windows_lies_outside() -> None:
     assert found[["step", "span_ns"]].to_numpy().tolist() == [[3, 10], [9, 10], ["outside", 90]]
 
 
+def test_the_gap_between_two_recording_windows_is_not_idle() -> None:
+    # window 1: 0-------20              window 2: 90-------120
+    #   compute 0--10, comm 10--12        compute 100-110
+    run = trace(compute(0, 10), comm(10, 12), compute(100, 110))
+    run = replace(run, windows=WINDOWS.frame({"rank": [0, 0], "start_ns": [0, 90], "end_ns": [20, 120]}))
+    (found,) = overlap(run, {}, Settings())[0].frame.to_dict("records")
+    assert [found[name] for name in ("span_ns", "compute_ns", "exposed_ns", "idle_ns")] == [22, 20, 2, 0]
+
+
 def test_a_run_without_steps_is_one_row() -> None:
     (found,) = report(compute(0, 10), comm(5, 20))["overlap_by_step"].frame.to_dict("records")
     assert (found["step"], found["span_ns"], found["note"]) == (None, 20, "no steps in the file")
@@ -169,6 +179,8 @@ def test_only_the_steps_asked_for() -> None:
     assert found["overlap_by_step"].frame["step"].tolist() == [2]
     assert found["overlap_by_collective"].frame[["collectives", "comm_ns"]].to_numpy().tolist() == [[2, 13]]
     assert found["exposed"].frame.query("by == 'collective'")["exposed_ns"].tolist() == [5]
+    other = report(*STEPS, compute(50, 60, device=1), steps=(2, 7))
+    assert other["overlap"].frame["device"].tolist() == [0]
     with pytest.raises(WrongSettings, match="steps 5-9: rank 0 has no such step; recorded are 1 to 2"):
         report(*STEPS, steps=(5, 9))
 
@@ -304,7 +316,7 @@ def test_a_kernel_in_two_pieces_is_the_same_time(rows: list[Row], at: int) -> No
         pd.testing.assert_frame_equal(whole[name].frame[kept], split[name].frame[kept])
 
 
-@few
+@settings(max_examples=4)
 @given(ROWS, ROWS)
 def test_ranks_in_any_order_give_the_same_report(first: list[Row], second: list[Row]) -> None:
     traces = [trace(*items(rows), rank=rank, path=f"rank{rank}.json") for rank, rows in enumerate((first, second))]

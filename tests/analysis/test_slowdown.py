@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from tests.analysis.contended_runs import matmul, run_of, step_marks, table, trace_of
-from tests.kineto_files import document, nccl
 
 from c3prof.sample_traces.simulator import Collective, Kernel, Noise, Program, contended
+from tests.analysis.contended_runs import matmul, run_of, step_marks, table, trace_of
+from tests.kineto_files import document, nccl
 
 A, B = ((64, 64), (64, 64)), ((256, 256), (256, 256))
 
@@ -99,7 +99,7 @@ def test_nothing_planted_flags_nothing(tmp_path: Path) -> None:
 
 
 def test_outliers_are_left_out_and_counted(tmp_path: Path) -> None:
-    kernels = [("gemm", 100.0 + 0.1 * (i % 3), A, None) for i in range(10)]
+    kernels: list[Any] = [("gemm", 100.0 + 0.1 * (i % 3), A, None) for i in range(10)]
     kernels += [("gemm", 150.0 + 0.1 * (i % 3), A, (0.0, 150.0 + 0.1 * (i % 3))) for i in range(10)]
     kernels += [("gemm", 900.0, A, (0.0, 900.0))]
     row = only(table(trace_of(tmp_path, run_of(kernels)), "slowdown"), kernel="gemm")

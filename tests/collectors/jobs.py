@@ -135,7 +135,7 @@ def profiles_inside(rank: int, world: int, port: int, folder: str) -> None:
     dist.destroy_process_group()
 
 
-class Numbers(torch.utils.data.Dataset[torch.Tensor]):
+class Numbers(torch.utils.data.Dataset[torch.Tensor]):  # type: ignore[misc]  # torch is Any to the type checker
     """A data set whose items come from worker processes."""
 
     def __len__(self) -> int:
@@ -212,7 +212,7 @@ def internals_moved(rank: int, world: int, port: int, folder: str) -> None:
     def moved() -> Any:
         raise Moved("torch 9.9 has no Work.unbox")
 
-    comm.dispatcher = moved
+    comm.dispatcher = moved  # type: ignore[attr-defined]  # the name in that module is what is replaced
     training(rank, world, port, folder)
 
 

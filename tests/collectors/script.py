@@ -11,7 +11,9 @@ warnings.simplefilter("ignore")
 torch.set_num_threads(1)
 # A store of this life's own: torch's restart on gloo can hand out the addresses of the processes before it.
 life, world = os.environ["TORCHELASTIC_RESTART_COUNT"], int(os.environ["WORLD_SIZE"])
-dist.init_process_group("gloo", store=dist.FileStore(f"{os.environ['STORE']}-{life}", world), rank=int(os.environ["RANK"]), world_size=world)
+dist.init_process_group(
+    "gloo", store=dist.FileStore(f"{os.environ['STORE']}-{life}", world), rank=int(os.environ["RANK"]), world_size=world
+)
 if "fail-first" in sys.argv and life == "0":
     steps, fails = 3, True
 else:

@@ -116,7 +116,7 @@ def small_disk(tmp_path: Path):
 
 
 @pytest.mark.parametrize("least_free", [None, "0"])
-def test_a_full_disk_costs_the_window_and_nothing_else(small_disk: Path, least_free: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_costs_the_window_and_nothing_else(small_disk: Path, least_free: str | None) -> None:
     assert run_ranks(jobs.fills_the_disk, 1, str(small_disk), least_free) == [0]
     record = manifest(small_disk, 0)
     assert record["status"] == "complete"

@@ -40,7 +40,8 @@ def test_the_environment_overrides_every_option() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("KINETO", "wait=x"), ("KINETO", "hurry=1"), ("STRICT", "maybe"), ("CALIBRATE", "1"), ("RANKS", "a-b"), ("FLUSH_S", "soon")]
+    ("name", "value"),
+    [("KINETO", "wait=x"), ("KINETO", "hurry=1"), ("STRICT", "maybe"), ("CALIBRATE", "1"), ("RANKS", "a-b"), ("FLUSH_S", "soon")],
 )
 def test_a_variable_that_cannot_be_used_is_named(name: str, value: str) -> None:
     with pytest.raises(WrongSettings, match=f"C3PROF_{name}|{'ranks' if name == 'RANKS' else 'calibrate'}"):
@@ -77,7 +78,10 @@ def test_large_jobs_write_less_often(world: int, seconds: float) -> None:
 
 
 LAUNCHERS = [
-    ({"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "TORCHELASTIC_RUN_ID": "j7", "TORCHELASTIC_RESTART_COUNT": "2"}, (3, 8, 1, "j7", 2)),
+    (
+        {"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "TORCHELASTIC_RUN_ID": "j7", "TORCHELASTIC_RESTART_COUNT": "2"},
+        (3, 8, 1, "j7", 2),
+    ),
     ({"SLURM_PROCID": "9", "SLURM_NTASKS": "16", "SLURM_LOCALID": "1", "SLURM_JOB_ID": "4711"}, (9, 16, 1, "4711", 0)),
     ({"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "0"}, (2, 4, 0, None, 0)),
     ({}, (0, 1, None, None, 0)),
@@ -92,5 +96,12 @@ def test_who_am_i(variables: dict[str, str], expected: tuple[object, ...]) -> No
 
 
 def test_only_what_is_on_the_list_leaves_the_environment() -> None:
-    given = {"NCCL_ALGO": "Ring", "TORCH_NCCL_BLOCKING_WAIT": "1", "CUDA_VISIBLE_DEVICES": "0", "AWS_SECRET_ACCESS_KEY": "x", "HOME": "/root", "MY_NCCL_X": "1"}
+    given = {
+        "NCCL_ALGO": "Ring",
+        "TORCH_NCCL_BLOCKING_WAIT": "1",
+        "CUDA_VISIBLE_DEVICES": "0",
+        "AWS_SECRET_ACCESS_KEY": "x",
+        "HOME": "/root",
+        "MY_NCCL_X": "1",
+    }
     assert environment(given) == {"CUDA_VISIBLE_DEVICES": "0", "NCCL_ALGO": "Ring", "TORCH_NCCL_BLOCKING_WAIT": "1"}

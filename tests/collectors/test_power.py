@@ -3,6 +3,7 @@
 import json
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -63,24 +64,24 @@ def test_no_driver_is_a_reason(tmp_path: Path) -> None:
 
 
 def test_nvml_gives_what_the_device_tells(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Library:
-        """pynvml of a device without a temperature sensor."""
+    class NvmlError(Exception):
+        """What pynvml raises."""
 
-        NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = 1, 2, 0
+    def no_sensor(*_: object) -> int:
+        raise NvmlError
 
-        class NVMLError(Exception):
-            pass
-
-        nvmlInit = staticmethod(lambda: None)
-        nvmlDeviceGetHandleByUUID = staticmethod(lambda uuid: ("handle", uuid))
-        nvmlDeviceGetPowerUsage = staticmethod(lambda handle: 412_500)
-        nvmlDeviceGetClockInfo = staticmethod(lambda handle, kind: {1: 1980, 2: 2619}[kind])
-
-        @classmethod
-        def nvmlDeviceGetTemperature(cls, handle: object, kind: int) -> int:
-            raise cls.NVMLError
-
-    monkeypatch.setattr("c3prof.collectors.power.import_module", lambda _: Library)
+    library = SimpleNamespace(
+        NVML_CLOCK_SM=1,
+        NVML_CLOCK_MEM=2,
+        NVML_TEMPERATURE_GPU=0,
+        NVMLError=NvmlError,
+        nvmlInit=lambda: None,
+        nvmlDeviceGetHandleByUUID=lambda uuid: ("handle", uuid),
+        nvmlDeviceGetPowerUsage=lambda _: 412_500,
+        nvmlDeviceGetClockInfo=lambda _, kind: {1: 1980, 2: 2619}[kind],
+        nvmlDeviceGetTemperature=no_sensor,
+    )
+    monkeypatch.setattr("c3prof.collectors.power.import_module", lambda _: library)
     meter = Nvml(2, "GPU-1234")
     assert meter._handle == ("handle", b"GPU-1234")
     assert meter.sample(5) == PowerRecord(5, 2, power_w=412.5, sm_clock_mhz=1980, memory_clock_mhz=2619, temperature_c=None)

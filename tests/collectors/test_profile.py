@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def _python(code: str, **variables: str) -> str:
-    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env={**os.environ, **variables}, capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env={**os.environ, **variables}, capture_output=True, text=True, check=True
+    )
     return run.stdout.strip()
 
 
@@ -78,7 +81,10 @@ def test_a_trigger_opens_one_window_at_the_same_step(tmp_path: Path, options: di
         assert windows[1]
         return
     assert run_ranks(jobs.waits_for_a_trigger, 2, str(tmp_path), options) == [0, 0]
-    spans = [[(file["path"], file["first_step"], file["last_step"]) for file in manifest(tmp_path, rank)["files"] if file["kind"] == "kineto"] for rank in (0, 1)]
+    spans = [
+        [(file["path"], file["first_step"], file["last_step"]) for file in manifest(tmp_path, rank)["files"] if file["kind"] == "kineto"]
+        for rank in (0, 1)
+    ]
     assert spans[0] == spans[1]
     ((name, first, last),) = spans[0]
     assert name == "trace-w1000.json.gz"
@@ -108,7 +114,15 @@ def _launched(tmp_path: Path, *arguments: str, before: tuple[str, ...] = ()) -> 
     torchrun = [sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command = [sys.executable, "-m", "c3prof.cli", "run", "--dir", str(tmp_path / "run"), "--kineto", "off", "--", *torchrun, *before]
     script = str(ROOT / "tests/collectors/script.py")
-    return subprocess.run([*command, script, *arguments], cwd=ROOT, env={**os.environ, "STORE": str(tmp_path / "store")}, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(
+        [*command, script, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "STORE": str(tmp_path / "store")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
 
 
 def test_a_program_is_recorded_without_a_change_to_it_and_through_a_restart(tmp_path: Path) -> None:
@@ -131,18 +145,16 @@ def test_adapters_import_without_their_frameworks() -> None:
 
 
 def _installed(package: str) -> bool:
-    from importlib.util import find_spec
-
     return find_spec(package) is not None
 
 
 def test_adapters_follow_the_documented_hooks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The frameworks' base classes stand in; the order of calls is that of their documentation."""
     said: list[str] = []
-    monkeypatch.setattr(adapters.StepCallback, "began", lambda self: said.append("began"))
-    monkeypatch.setattr(adapters.StepCallback, "stepped", lambda self: said.append("stepped"))
-    monkeypatch.setattr(adapters.StepCallback, "ended", lambda self, error=None: said.append(f"ended {error!r}"))
-    monkeypatch.setattr(adapters, "_class", lambda package, modules, name: object)
+    monkeypatch.setattr(adapters.StepCallback, "began", lambda _: said.append("began"))
+    monkeypatch.setattr(adapters.StepCallback, "stepped", lambda _: said.append("stepped"))
+    monkeypatch.setattr(adapters.StepCallback, "ended", lambda _, error=None: said.append(f"ended {error!r}"))
+    monkeypatch.setattr(adapters, "_class", lambda *_: object)
     trainer = adapters.hugging_face(tmp_path)
     trainer.on_train_begin(None, None, None)
     trainer.on_step_end(None, None, None, model=None)

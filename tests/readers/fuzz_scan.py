@@ -9,6 +9,7 @@ An input that fails is made small and written to tests/readers/regressions/, whi
 
 import hashlib
 import importlib.util
+import inspect
 import json
 import os
 import random
@@ -38,6 +39,8 @@ if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
     _load_sanitized()
 
+from c3prof.readers import _events, _tolerant  # noqa: E402
+from c3prof.readers._conversions import Exact  # noqa: E402
 from c3prof.readers._document import Document, Events  # noqa: E402 - after the choice of scanner
 from c3prof.readers._native import NativeEvents  # noqa: E402
 from c3prof.readers._pieces import PythonEvents  # noqa: E402
@@ -188,9 +191,17 @@ def run(files: int, seed: int) -> int:
 def _guided(arguments: list[str]) -> None:
     import atheris  # type: ignore[import-untyped] # noqa: PLC0415 - only for this way
 
-    for function in (Document._step, Document._member, Document._resume, Document._element, NativeEvents.consume):
-        atheris.instrument_func(function)
-    atheris.Setup([sys.argv[0], *arguments], _checked)
+    for owner in (Document, _tolerant._Reading, _events.EventDecoding, Exact, NativeEvents):
+        for name, function in vars(owner).items():
+            if inspect.isfunction(function):
+                setattr(owner, name, atheris.instrument_func(function))
+    corpus = ROOT / "build" / "corpus"
+    corpus.mkdir(parents=True, exist_ok=True)
+    for number in range(200):
+        (corpus / f"seed{number}").write_bytes(document(random.Random(number)))
+    words = corpus.parent / "words"
+    words.write_text("".join('"' + "".join(f"\\x{byte:02x}" for byte in part) + '"\n' for part in PARTS))
+    atheris.Setup([sys.argv[0], f"-dict={words}", "-max_len=1500", *arguments, str(corpus)], _checked)
     atheris.Fuzz()
 
 

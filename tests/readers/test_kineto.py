@@ -64,6 +64,7 @@ def test_metadata_beats_the_name(loaded):
     trace = loaded([kernel("ncclDevKernel_SendRecv", 0, 10, **{"Collective name": "all_to_allv", "Group size": 8})])
     assert verdicts(trace) == {"ncclDevKernel_SendRecv": ("comm", "metadata")}
     assert trace.collectives["collective"].tolist() == ["all_to_all"]
+    assert trace.activities["kernel_class"].tolist() == ["all_to_all"]
     assert trace.coverage[0]["kind_differs_from_kernel_name"] == 1
 
 

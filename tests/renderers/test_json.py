@@ -78,6 +78,8 @@ def test_every_way_of_not_knowing_is_null(unknown):
 def test_numpy_scalars_in_object_columns_are_numbers():
     rows = stdlib_json.loads(json.text(made(maybe=[np.int64(5), np.float64(0.25)])))["tables"]["t"]["rows"]
     assert [row["maybe"] for row in rows] == [5, 0.25]
+    rows = stdlib_json.loads(json.text(made(maybe=[np.str_("a"), np.bool_(True)])))["tables"]["t"]["rows"]
+    assert [row["maybe"] for row in rows] == ["a", True]
 
 
 def test_it_is_one_object_on_one_line_and_strict_json():

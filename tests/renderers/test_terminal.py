@@ -115,7 +115,7 @@ def test_only_shows_the_table_in_full_and_says_what_has_no_room():
 def test_rows_beyond_the_limit_are_counted():
     made = report(table(BY_STEP, [{**ROW, "step": step} for step in range(5)]), settings={"only": ("overlap_by_step",)})
     text = shown(made, top=2)
-    assert "3 more rows: --only overlap_by_step --top N" in text
+    assert "3 more rows: --only overlap_by_step --top 5" in text
 
 
 # span 100 = compute 50 (of which hidden 20) + exposed 30 + idle 20

@@ -31,7 +31,7 @@ def test_the_analysis_finds_the_truth(name):
     folder = make.Path(sample_traces.path_of(name))
     truth = json.loads(folder.with_suffix(".truth.json").read_text(encoding="utf-8"))["overlap"]
     frame = c3prof.analyze(c3prof.load(folder)).tables["overlap"].frame
-    found = frame[[column for column in truth[0]]].to_dict("records")
+    found = frame[list(truth[0])].to_dict("records")
     assert found == truth
 
 
