@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from tests.analysis.contended_runs import table, trace_of
 
 from c3prof.sample_traces.simulator import Collective, Kernel, Noise, Program, contended
+from tests.analysis.contended_runs import table, trace_of
 
 
 @pytest.mark.parametrize("slowdown", [1.0, 1.4])
