@@ -21,12 +21,13 @@ class ClassFit(NamedTuple):
     p_value: FloatArray
 
 
-def class_fit(duration: FloatArray, shared: FloatArray, alone: float) -> ClassFit | None:
+def class_fit(duration: FloatArray, shared: FloatArray, alone: float, resolution: float = 0.0) -> ClassFit | None:
     """The ClassFit of n samples, or None where the classes are not separable.
 
     duration: n; shared: n × k, the time that each sample shares with each class; alone: w. Least squares of
     d − w = Σ (1 − r_k)·o_k. Separable means 3 samples a class (5 % of their time or more), a condition number of the
-    scaled columns below 30, and more samples than classes by 3.
+    scaled columns below 30, more samples than classes by 3, and columns that differ from what the others explain by at
+    least twice the resolution with which shared times are known.
     """
     n, k = shared.shape
     samples = (shared >= _LEAST_SHARE * duration[:, None]).sum(axis=0).astype(float)
@@ -37,6 +38,8 @@ def class_fit(duration: FloatArray, shared: FloatArray, alone: float) -> ClassFi
     if np.linalg.cond(columns) >= _MOST_CONDITION:
         return None
     inverse = np.linalg.inv(columns.T @ columns)
+    if (scale / np.sqrt(np.diag(inverse) * n) < 2 * resolution).any():
+        return None
     loss = inverse @ columns.T @ (duration - alone)
     residual = duration - alone - columns @ loss
     freedom = float(n - k)

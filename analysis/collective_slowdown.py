@@ -147,7 +147,7 @@ def _by_class(found: Transfers, samples: Samples, measured: pd.DataFrame) -> pd.
         if len(names) < 2:
             continue
         shared = np.array([[found.shared[at].get(name, 0.0) for name in names] for at in mine])
-        fit = class_fit(found.transfer_ns[mine], shared, float(row["clean_ns"]))
+        fit = class_fit(found.transfer_ns[mine], shared, float(row["clean_ns"]), float(np.median(found.transfer_ns[mine])) / KNOTS)
         if fit is None:
             measured.loc[place, "note"] = joined(row["note"], "classes not separable")
             continue
