@@ -20,7 +20,9 @@ Figure = dict[str, Any]
 
 _FONT = "system-ui, -apple-system, Segoe UI, Roboto, sans-serif"
 _STEPS_SHOWN = 400
-_POINTS_SHOWN = 4_000
+POINTS = 4_000
+"""Points that a scatter has at most, over all its parts."""
+
 _NOT_A_STEP = ("outside", "-1")
 _WRAPPERS = frozenset({"Kernel", "Kernel2", "kernel", "device_kernel"})
 _SYMBOLS = (
@@ -269,7 +271,7 @@ def heat_map(values: pd.DataFrame, x: str, y: str, unit: str, *, scale: Any = "C
     return figure([data], x, y, height=high, xaxis=category, yaxis=category | {"autorange": "reversed", "showgrid": False})
 
 
-def thinned(frame: pd.DataFrame, most: int = _POINTS_SHOWN) -> pd.DataFrame:
+def thinned(frame: pd.DataFrame, most: int = POINTS) -> pd.DataFrame:
     """At most so many rows, evenly over the frame."""
     if len(frame) <= most:
         return frame
