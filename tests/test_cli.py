@@ -135,6 +135,9 @@ def test_nothing_usable_is_one_line_and_exit_1(content, tmp_path, capsys):
         (["analyze", "x", "--rules", "nowhere.toml"], "nowhere.toml"),
         (["analyze", "x", "--sample", "ddp"], "either PATH or --sample"),
         (["analyze", "--unknown-flag"], "--unknown-flag"),
+        (["analyze", "x", "-o", "/nowhere/at/all/r.txt"], "there is no folder /nowhere/at/all"),
+        (["analyze", "x", "-o", "/"], "this is a folder"),
+        (["analyze", "x", "--format", "csv", "-o", "/dev/null"], "this is a file"),
         (["nonsense"], "nonsense"),
     ],
 )
