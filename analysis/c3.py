@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from c3prof.analysis.segments import FloatArray, ratio
+from c3prof.records import CONCURRENT, SERIALIZED
 from c3prof.table import Column, Schema
 from c3prof.trace import NONE
 from c3prof.units import text_of_time
@@ -85,6 +86,7 @@ PARTS = Schema(
 )
 
 NO_BASELINE, CHAINED, WAITING = "too little has a clean time", "chained", "waiting not separable with one rank: it counts as communication"
+_LEAST_SERIALIZED = 3
 _LEAST_SHARE, _LEAST_IDEAL, _LONGER, _CHAIN = 0.9, 1.05, 1.15, 4
 
 Values = Mapping[str, FloatArray]
@@ -185,7 +187,7 @@ def readings(rows: pd.DataFrame, steps: int) -> list[str]:
 
 
 def _reading(row: Mapping[str, object], steps: int) -> str:
-    if not row["n_regions"]:
+    if not row["n_regions"] and row["serial_source"] != "measured":
         return "Compute and communication never share time: there is no overlap to judge."
     value = {name: float(str(row[name])) for name in ("serial_ns", "ideal_ns", "concurrent_ns", "realized_by_time", "baseline_share")}
     if np.isnan(value["baseline_share"]) or value["baseline_share"] < _LEAST_SHARE:
@@ -209,22 +211,16 @@ def _reading(row: Mapping[str, object], steps: int) -> str:
     return f"{bound}: {verdict}; {cure} up to {gain}{per}."
 
 
-def measured_steps(by_step: pd.DataFrame, phases: pd.DataFrame) -> pd.DataFrame:
+def measured_steps(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of C3_BY_STEP for the concurrent steps of a calibrated run.
 
-    by_step: table `overlap_by_step`; phases: rank, step, phase. serial = median span of the serialized steps of the
-    rank, ideal = that less the shorter side there (medians), concurrent = the span of the step.
+    rows: `_phase_steps`. serial = median span of the serialized steps of the rank, ideal = that less the shorter side
+    there (medians), concurrent = the span of the step.
     """
-    numbered = by_step[pd.to_numeric(by_step["step"], errors="coerce").notna()].copy()
-    if not len(numbered) or not len(phases):
-        return pd.DataFrame()
-    numbered["step"] = pd.to_numeric(numbered["step"]).astype(np.int64)
-    rows = numbered.merge(phases[["rank", "step", "phase"]].astype({"phase": object}), on=["rank", "step"])
-    rows = rows.assign(comm_ns=pd.to_numeric(rows["comm_ns"]))
     found = []
-    for (_, _), here in rows.groupby(["rank", "device"], sort=False):
-        serial, together = here[here["phase"] == "serialized"], here[here["phase"] == "concurrent"]
-        if len(serial) >= 3 and len(together):
+    for _, here in rows.groupby(["rank", "device"], sort=False):
+        serial, together = here[here["phase"] == SERIALIZED], here[here["phase"] == CONCURRENT]
+        if len(serial) >= _LEAST_SERIALIZED and len(together):
             found.append(_measured(serial, together))
     return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
 

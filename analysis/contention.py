@@ -13,6 +13,7 @@ from c3prof.analysis.c3 import PARTS, numbered
 from c3prof.analysis.collective_samples import COLLECTIVE_SAMPLES, collective_samples, no_samples
 from c3prof.analysis.cpu_lanes import work
 from c3prof.analysis.interference import INTERFERENCE, interference_rows
+from c3prof.analysis.phase_steps import PHASE_STEPS, phase_steps
 from c3prof.analysis.regions import region_pieces, regions
 from c3prof.analysis.resampling import resample_counts
 from c3prof.analysis.samples import CLEAN, NO_SAMPLE, USES, Samples, samples
@@ -63,7 +64,7 @@ SAMPLES = Schema(
     ),
 )
 
-SCHEMAS = (SAMPLE_COUNTS, OF_KERNELS, OF_COLLECTIVES, OF_CLASSES, PARTS, COLLECTIVE_SAMPLES)
+SCHEMAS = (SAMPLE_COUNTS, OF_KERNELS, OF_COLLECTIVES, OF_CLASSES, PARTS, COLLECTIVE_SAMPLES, PHASE_STEPS)
 
 WAITING = "waiting not separable with one rank"
 
@@ -113,6 +114,7 @@ def contention(trace: Trace, tables: Mapping[str, Table], settings: Settings) ->
         found[PARTS.name].append(parts)
         shared = _updated(shared, collective_samples(trace, device.lane, device.drawn, region))
     found[COLLECTIVE_SAMPLES.name].append(shared)
+    found[PHASE_STEPS.name] = phase_steps(trace)
     return tuple(_table(schema, found[schema.name]) for schema in SCHEMAS)
 
 

@@ -11,6 +11,7 @@ from c3prof.analysis.collective_samples import COLLECTIVE_SAMPLES, KNOTS
 from c3prof.analysis.collective_slowdown import collective_slowdown, transfers
 from c3prof.analysis.contention import OF_CLASSES, OF_COLLECTIVES, OF_KERNELS
 from c3prof.analysis.interference import INTERFERENCE, flagged
+from c3prof.analysis.phase_steps import PHASE_STEPS
 from c3prof.analysis.resampling import resample_counts
 from c3prof.analysis.samples import UNION_OF_COMPUTE
 from c3prof.analysis.settings import Settings
@@ -19,7 +20,7 @@ from c3prof.table import Schema, Table
 from c3prof.trace import NONE, Trace
 
 SCHEMAS = (SLOWDOWN, INTERFERENCE, C3, C3_BY_STEP, C3_REGIONS)
-NEEDS = (*(schema.name for schema in (OF_KERNELS, OF_COLLECTIVES, OF_CLASSES, PARTS, COLLECTIVE_SAMPLES)), "collectives", "overlap_by_step")
+NEEDS = (*(schema.name for schema in (OF_KERNELS, OF_COLLECTIVES, OF_CLASSES, PARTS, COLLECTIVE_SAMPLES, PHASE_STEPS)), "collectives")
 
 Floats = npt.NDArray[np.float64]
 
@@ -37,7 +38,7 @@ def contention_of_run(trace: Trace, tables: Mapping[str, Table], settings: Setti
     classes = _together(INTERFERENCE, [tables[OF_CLASSES.name].frame])
     regions = region_rows(*_with_waits(tables[PARTS.name].frame, collectives, rows))
     by_step = summed(regions[regions["step"].notna()], ["rank", "device", "step"]) if len(regions) else regions
-    calibrated = measured_steps(tables["overlap_by_step"].frame, trace.steps)
+    calibrated = measured_steps(tables[PHASE_STEPS.name].frame)
     if len(calibrated):
         by_step = pd.concat(
             [by_step[~by_step["rank"].isin(calibrated["rank"])] if len(by_step) else by_step, calibrated], ignore_index=True
@@ -75,9 +76,7 @@ def _medians(calibrated: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([here.iloc[[len(here) // 2]] for _, here in ordered.groupby(["rank", "device"])], ignore_index=True)
 
 
-def _with_waits(
-    parts: pd.DataFrame, collectives: pd.DataFrame, rows: pd.DataFrame
-) -> tuple[pd.DataFrame, Mapping[str, Floats] | None]:
+def _with_waits(parts: pd.DataFrame, collectives: pd.DataFrame, rows: pd.DataFrame) -> tuple[pd.DataFrame, Mapping[str, Floats] | None]:
     """The parts, and wait_ns, comm_alone_ns and comm_reach_ns of each region whose collectives' transfers are known.
 
     wait is the part of the first collective's waiting beside which nothing computed; the time alone of a collective is

@@ -141,7 +141,7 @@ def _prior(own: FloatArray, freedom: FloatArray, group: IntArray, used: BoolArra
     From mean and variance of ln(own) over the rows of the group: ln of a variance with n degrees has the mean
     ln(true) + ψ(n/2) − ln(n/2) and the variance ψ'(n/2); what varies beyond that is ψ'(prior/2).
     """
-    used = used & (own > 0)
+    used = used & (own > 0) & (freedom > 0)
     order = np.flatnonzero(used)[np.argsort(group[used], kind="stable")]
     rows = Segments(group[order], int(group.max(initial=0)) + 1)
     half = freedom[order] / 2
@@ -235,7 +235,7 @@ def _median_excess(n: IntArray) -> FloatArray:
 
 def _interval(rate: FloatArray, error: FloatArray, factor: FloatArray, few: BoolArray) -> tuple[FloatArray, FloatArray]:
     reach = factor * error
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         spread = np.exp(ratio(reach, rate))
         return np.where(few, rate / spread, rate - reach), np.where(few, rate * spread, rate + reach)
 

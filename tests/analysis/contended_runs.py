@@ -13,7 +13,7 @@ from c3prof.readers import load
 from c3prof.trace import Trace
 from tests.kineto_files import Event, annotation, document, kernel, launch, nccl, op, written
 
-TABLES = ("slowdown", "interference", "c3", "c3_by_step", "c3_regions", "footprint", "samples")
+A = ((64, 64), (64, 64))
 
 
 def trace_of(folder: Path, *documents: dict[str, Any]) -> Trace:
