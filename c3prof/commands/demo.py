@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RANKS = 2
-STEPS = 57  # eight periods of calibration, one step over
+STEPS = 43  # six periods of calibration, one step over
 TIMEOUT_S = 110
 
 
