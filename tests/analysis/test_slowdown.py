@@ -111,7 +111,10 @@ def test_outliers_are_left_out_and_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kernels", "reason"),
     [
-        ([("gemm", 100.0, A, None)] * 2 + [("gemm", 150.0, A, (0.0, 150.0))] * 5, "too few samples (3 clean and 3 overlapped needed), overlap does not vary"),
+        (
+            [("gemm", 100.0, A, None)] * 2 + [("gemm", 150.0, A, (0.0, 150.0))] * 5,
+            "too few samples (3 clean and 3 overlapped needed), overlap does not vary",
+        ),
         ([("gemm", 100.0, A, None)] * 5 + [("gemm", 150.0, A, (0.0, 150.0))] * 2, "too few samples"),
         ([("gemm", 4.0, A, None)] * 5 + [("gemm", 7.0, A, (0.0, 7.0))] * 5, "below the timer's resolution"),
         ([("gemm", 50.0, A, None), ("gemm", 200.0, A, None)] * 5 + [("gemm", 300.0, A, (0.0, 300.0))] * 5, "mixed clean sample"),
