@@ -20,6 +20,12 @@ from c3prof.units import NS_PER_MS
 SYNCHRONIZING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")
 """Collectives that no rank leaves before the last one came, so that they end everywhere at once."""
 
+_SOME = 3
+"""Fewer ends than this say nothing of their scatter."""
+
+COARSEST_TICK_NS = 1_000
+"""A timer is at least this fine; a larger common divisor of a file's times is chance among few events."""
+
 CLOCKS = Schema(
     "clocks",
     "Clock of each rank against a reference rank's",
@@ -46,7 +52,8 @@ def clocks(trace: Trace, groups: ProcessGroups, matches: Matches) -> Table:
 
     A rank's line offset + drift · (t − middle) minimizes the distance of its ends from the median end of each operation.
     bound_ns = 4 standard errors at its farthest record + the timer's tick; of a drift too small to be told from 0,
-    and of one unknown (50 ppm), what it may have moved since the nearest common end is added.
+    and of one unknown (50 ppm), what it may have moved since the nearest common end is added. One or two ends do not
+    show how well ends agree: then the bound is the duration of a collective.
     """
     numbers = np.array(trace.rank_numbers, np.int64)
     frame = trace.collectives
@@ -57,7 +64,10 @@ def clocks(trace: Trace, groups: ProcessGroups, matches: Matches) -> Table:
     host = _hosts(trace, numbers)
     lines = common_clock(ends, host)
     duration = (frame["end_ns"].to_numpy() - frame["start_ns"].to_numpy())[rows].astype(np.float64)
-    notes = _one_clock_a_host(lines, host, medians(rank, duration, len(numbers)))
+    lasting = medians(rank, duration, len(numbers))
+    tied = lines.reference != np.arange(len(numbers))
+    lines.error[tied & (lines.n < _SOME)] = (lasting / STANDARD_ERRORS)[tied & (lines.n < _SOME)]
+    notes = _one_clock_a_host(lines, host, lasting)
     bound = _bounds(lines, ends, trace, numbers, origin)
     data = {
         "rank": numbers,
@@ -143,7 +153,7 @@ def _one_clock_a_host(lines: Lines, host: Codes, duration: Floats) -> list[str]:
 
 
 def _bounds(lines: Lines, ends: Ends, trace: Trace, numbers: Codes, origin: int) -> Floats:
-    tick = trace.ranks.groupby("rank")["tick_ns"].max().reindex(numbers).clip(lower=1).to_numpy().astype(np.float64)
+    tick = trace.ranks.groupby("rank")["tick_ns"].max().reindex(numbers).clip(1, COARSEST_TICK_NS).to_numpy().astype(np.float64)
     return STANDARD_ERRORS * lines.error + STANDARD_ERRORS * lines.drift_error * _distance(lines, ends, trace, numbers, origin) + tick
 
 

@@ -22,6 +22,7 @@ WIDEST = 8_192
 _SHARES = 16
 _NAME_LENGTH = 160
 _HITS = 100_000
+_STEPS = 5_000
 
 Json = dict[str, Any]
 
@@ -50,8 +51,8 @@ class Timeline:
         return cls(trace, found, begin, max(end, begin + 1))
 
     def structure(self) -> Json:
-        """What the client must know before it asks for a window: lanes, steps, extent, class names."""
-        steps = self.trace.steps
+        """What the client must know before it asks for a window: lanes, the first rank's steps, extent, class names."""
+        steps = self.trace.steps[self.trace.steps["rank"] == self.trace.steps["rank"].min()]
         return {
             "begin": 0,
             "end": self.end - self.begin,
@@ -63,7 +64,7 @@ class Timeline:
             "steps": [
                 {"rank": int(r), "step": int(n), "begin": int(s - self.begin), "end": int(e - self.begin)}
                 for r, n, s, e in zip(steps["rank"], steps["step"], steps["start_ns"], steps["end_ns"], strict=True)
-            ][:20_000],
+            ][:_STEPS],
         }
 
     def view(self, keys: Sequence[str], begin: float, end: float, width: int) -> Json:

@@ -8,6 +8,7 @@ import logging
 import multiprocessing
 import os
 import signal
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -23,9 +24,6 @@ R = TypeVar("R")
 
 FREE_SHARE = 0.6
 """Share of the free memory that tasks may use together, unless the user says how much."""
-
-_RETRIES = 5
-"""How often dask may start a task again whose worker died."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ def completed(function: Callable[[A], R], tasks: Sequence[Task[A]], place: Place
     """(position, result) of each task as it is done. function and arguments must be picklable.
 
     A local worker that is killed costs its task a second try alone; killed again, its result is an UnreadableInput that
-    says so. On dask a task is tried 6 times.
+    says so. dask gives a task whose worker died to another, up to its distributed.scheduler.allowed-failures (3) times.
     """
     if place.on_dask:
         yield from _on_dask(function, tasks, place)
@@ -158,13 +156,13 @@ def _on_dask(function: Callable[[A], R], tasks: Sequence[Task[A]], place: Place)
         import distributed  # noqa: PLC0415 - an extra, and slow to import
     except ImportError as error:
         raise MissingExtra("dask.distributed", "cluster", "--scheduler and --cluster") from error
+    run = uuid.uuid4().hex  # a scheduler answers equal keys with one result, also to another user
     with _client(distributed, place) as client:
         futures = client.map(
             function,
             [task.argument for task in tasks],
             pure=False,
-            retries=_RETRIES,
-            key=[f"c3prof-{i}-{task.name}" for i, task in enumerate(tasks)],
+            key=[f"c3prof-{run}-{i}-{task.name}" for i, task in enumerate(tasks)],
         )
         positions = {future.key: position for position, future in enumerate(futures)}
         for future in distributed.as_completed(futures, loop=client.loop):
@@ -194,7 +192,7 @@ def _client(distributed: Any, place: Place) -> Iterator[Any]:
     if place.cluster != "local":
         raise WrongSettings(f"--cluster {place.cluster}: expected local; for another cluster start it and give --scheduler ADDRESS")
     memory = place.memory_bytes // place.processes if place.memory_bytes else "auto"
-    quiet = {"silence_logs": logging.CRITICAL, "dashboard_address": None}
+    quiet = {"silence_logs": logging.CRITICAL, "dashboard_address": "localhost:0"}
     with (
         distributed.LocalCluster(n_workers=place.processes, threads_per_worker=1, memory_limit=memory, **quiet) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 _COLLECTIVES = {
@@ -42,11 +43,11 @@ class Operation:
     async_at: int | None
     peer_at: int | None
 
-    @property
+    @cached_property
     def point_to_point(self) -> bool:
         return self.collective in _POINT_TO_POINT
 
-    @property
+    @cached_property
     def serializable(self) -> bool:
         return not self.point_to_point and self.collective != "barrier" and "coalesced" not in self.name
 

@@ -36,6 +36,7 @@ class Comm:
         self._torch: Dispatcher | None = None
         self._libraries: list[Any] = []
         self._on = False
+        self._dtypes: dict[Any, str] = {}
         self._counts: Counter[tuple[Any, ...]] = Counter()
         self.groups: dict[str, GroupRecord] = {}
         self.calls = self.cost_ns = 0
@@ -166,13 +167,18 @@ class Comm:
             "step": self._switch.step,
             "phase": self._switch.phase,
             "asynchronous": args[asynchronous_at] if asynchronous_at is not None and asynchronous_at < len(args) else None,
-            "dtype": None if tensor is None else str(tensor.dtype).removeprefix("torch."),
-            "itemsize": 0 if tensor is None else tensor.element_size(),
+            "dtype": None if tensor is None else self._dtype(tensor.dtype),
+            "itemsize": 0 if tensor is None else tensor.itemsize,
             "in_bytes": 0 if operation.collective == "recv" else sum(t.nbytes for t in inputs),
             "out_bytes": 0 if operation.collective == "send" else sum(t.nbytes for t in outputs),
             "peer": peer,
             "thread": threading.get_native_id(),
         }
+
+    def _dtype(self, dtype: Any) -> str:
+        if dtype not in self._dtypes:
+            self._dtypes[dtype] = str(dtype).removeprefix("torch.")
+        return self._dtypes[dtype]
 
     def _group(self, group: Any) -> GroupRecord:
         name = group.group_name

@@ -128,7 +128,7 @@ def test_one_progress_bar_over_all_inputs(run: Path) -> None:
 def scheduler() -> Iterator[str]:
     """The address of a real cluster of two worker processes."""
     distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster:
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="localhost:0", silence_logs=50) as cluster:
         yield cluster.scheduler_address
 
 

@@ -92,7 +92,7 @@
       const box = this.canvas.parentElement.getBoundingClientRect(), ratio = window.devicePixelRatio || 1;
       const room = Math.max(window.innerHeight - this.canvas.getBoundingClientRect().top - window.scrollY - 14, 260);
       this.layout = c3.draw.rows(this.visible, room - c3.draw.RULER - 12);
-      this.width = Math.max(box.width, 320); this.height = Math.min(room, this.layout.height + c3.draw.RULER + 12);
+      this.width = Math.max(box.width, 320); c3.draw.GUTTER = this.width < 560 ? 112 : 188; this.height = Math.min(room, this.layout.height + c3.draw.RULER + 12);
       this.canvas.width = this.width * ratio; this.canvas.height = this.height * ratio;
       this.canvas.style.height = this.height + "px";
       this.context.setTransform(ratio, 0, 0, ratio, 0, 0);

@@ -2,7 +2,7 @@
 (function () {
   "use strict";
   const c3 = (window.c3prof = window.c3prof || {});
-  const GUTTER = 188, RULER = 30;
+  const RULER = 30;
   const HEIGHTS = { rank: 26, section: 20, steps: 20, communication: 14, launches: 14, stream: 26, other: 18 };
 
   function kind(lane) {
@@ -61,8 +61,8 @@
   function draw(context, scene) {
     const { width, height, state, view, look, layout } = scene;
     context.clearRect(0, 0, width, height);
-    const scale = (width - GUTTER) / (state.end - state.begin);
-    const at = (ns) => GUTTER + (ns - state.begin) * scale;
+    const scale = (width - c3.draw.GUTTER) / (state.end - state.begin);
+    const at = (ns) => c3.draw.GUTTER + (ns - state.begin) * scale;
     context.font = "12px system-ui, sans-serif";
     context.textBaseline = "middle";
     context.save();
@@ -72,7 +72,7 @@
     bands(context, scene, visible, width);
     if (view) {
       context.save();
-      context.beginPath(); context.rect(GUTTER, state.scroll, width - GUTTER, height); context.clip();
+      context.beginPath(); context.rect(c3.draw.GUTTER, state.scroll, width - c3.draw.GUTTER, height); context.clip();
       shading(context, scene, at, scale);
       for (const row of visible) if (row.lane) lane(context, scene, row, at, scale);
       context.restore();
@@ -135,10 +135,10 @@
   }
 
   function text(context, name, left, wide, middle, colour) {
-    const from = Math.max(left, GUTTER) + 5, room = left + wide - from - 4;
+    const from = Math.max(left, c3.draw.GUTTER) + 5, room = left + wide - from - 4;
     if (room < 24) return;
     name = name.replace(/^void |\(anonymous namespace\)::|at::native::/g, "");
-    const letters = Math.floor(room / 6.4);
+    const letters = Math.floor(room / 7);
     context.fillStyle = colour;
     context.fillText(name.length > letters ? name.slice(0, Math.max(letters - 1, 1)) + "…" : name, from, middle);
   }
@@ -157,7 +157,7 @@
     context.beginPath();
     for (const step of steps) {
       const x = Math.round(at(step.begin)) + 0.5;
-      if (x > GUTTER && x < width) { context.moveTo(x, 0); context.lineTo(x, Math.max(layout.height, state.scroll + 2000)); }
+      if (x > c3.draw.GUTTER && x < width) { context.moveTo(x, 0); context.lineTo(x, Math.max(layout.height, state.scroll + 2000)); }
     }
     context.stroke(); context.setLineDash([]); context.globalAlpha = 1;
   }
@@ -175,12 +175,12 @@
 
   function labels(context, { look, layout, state, height }, visible) {
     context.save();
-    context.beginPath(); context.rect(0, state.scroll, GUTTER - 1, height); context.clip();
-    context.fillStyle = look.panel; context.fillRect(0, state.scroll, GUTTER - 1, height);
+    context.beginPath(); context.rect(0, state.scroll, c3.draw.GUTTER - 1, height); context.clip();
+    context.fillStyle = look.panel; context.fillRect(0, state.scroll, c3.draw.GUTTER - 1, height);
     for (const row of visible) {
       const middle = row.y + (row.height - 3) / 2 + 0.5;
       context.fillStyle = row.type === "rank" ? look.band : look.panel;
-      if (row.type === "rank") context.fillRect(0, row.y, GUTTER - 1, row.height - 2);
+      if (row.type === "rank") context.fillRect(0, row.y, c3.draw.GUTTER - 1, row.height - 2);
       context.font = row.type === "rank" ? "600 13px system-ui, sans-serif" : row.type === "section" ? "600 11px system-ui, sans-serif" : "12px system-ui, sans-serif";
       context.fillStyle = row.type === "section" ? look.muted : look.ink;
       const label = row.lane ? row.lane.label : row.title, most = 25;
@@ -188,14 +188,14 @@
     }
     context.restore();
     context.strokeStyle = look.line; context.lineWidth = 1;
-    context.beginPath(); context.moveTo(GUTTER - 0.5, 0); context.lineTo(GUTTER - 0.5, Math.max(layout.height, state.scroll + height)); context.stroke();
+    context.beginPath(); context.moveTo(c3.draw.GUTTER - 0.5, 0); context.lineTo(c3.draw.GUTTER - 0.5, Math.max(layout.height, state.scroll + height)); context.stroke();
     context.font = "12px system-ui, sans-serif";
   }
 
   function ruler(context, { state, width, look }, at) {
     context.fillStyle = look.panel; context.fillRect(0, 0, width, RULER);
     context.strokeStyle = look.line; context.beginPath(); context.moveTo(0, RULER - 0.5); context.lineTo(width, RULER - 0.5); context.stroke();
-    const rough = (state.end - state.begin) / Math.max((width - GUTTER) / 110, 1);
+    const rough = (state.end - state.begin) / Math.max((width - c3.draw.GUTTER) / 110, 1);
     const power = 10 ** Math.floor(Math.log10(Math.max(rough, 1)));
     const tick = [1, 2, 5, 10].map((f) => f * power).find((t) => t >= rough);
     const [factor, unit] = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]].find(([size]) => Math.max(state.end, tick) >= size * (size === 1e9 ? 10 : 1)) || [1, "ns"];
@@ -206,10 +206,10 @@
       context.globalAlpha = 0.6; context.beginPath(); context.moveTo(x + 0.5, RULER - 8); context.lineTo(x + 0.5, RULER); context.stroke();
       context.globalAlpha = 1; context.fillText((t / factor).toFixed(digits) + " " + unit, x + 4, RULER - 14);
     }
-    context.fillStyle = look.panel; context.fillRect(0, 0, GUTTER - 1, RULER - 1);
+    context.fillStyle = look.panel; context.fillRect(0, 0, c3.draw.GUTTER - 1, RULER - 1);
     context.fillStyle = look.ink; context.fillText("shows " + c3.timeText(state.end - state.begin), 10, RULER - 14);
     context.font = "12px system-ui, sans-serif";
   }
 
-  c3.draw = { GUTTER, RULER, rows, draw, theme, paints, ink };
+  c3.draw = { GUTTER: 188, RULER, rows, draw, theme, paints, ink };
 })();

@@ -47,9 +47,10 @@ def analyze(
     if show_config:
         print("\n".join(asked.lines()))
         return
-    report = made(given(paths, sample), asked)
-    from c3prof.commands.output import put
+    from c3prof.commands.output import check_out, put
 
+    check_out(asked, out)
+    report = made(given(paths, sample), asked)
     put(report, asked, out)
     if asked["strict"] and any(warning.bears_on_numbers for warning in report.warnings):
         raise typer.Exit(3)

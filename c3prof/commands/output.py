@@ -19,7 +19,7 @@ Tick = Callable[[int, int, str], None]
 def check(asked: Config) -> None:
     """WrongSettings for a table or a --by that does not exist."""
     from c3prof.analysis import schemas
-    from c3prof.renderers.terminal import BY
+    from c3prof.renderers.views import BY
 
     tables = [schema.name for schema in schemas()]
     unknown = [name for name in asked["only"] if name not in tables]
@@ -29,11 +29,25 @@ def check(asked: Config) -> None:
         raise WrongSettings(f"--by {asked['by']}: expected one of {', '.join(BY)}")
 
 
+def check_out(asked: Config, out: str | None) -> None:
+    """WrongSettings for an `out` that the format cannot be written to; asked before hours of reading, too."""
+    if out is None:
+        return
+    path, folder = Path(out), asked["format"] == "csv"
+    if not folder and path.is_dir():
+        raise WrongSettings(f"-o {out}: this is a folder; {asked['format']} goes to one file")
+    if folder and path.exists() and not path.is_dir():
+        raise WrongSettings(f"-o {out}: this is a file; csv goes to a folder, one file a table")
+    if not folder and not path.absolute().parent.is_dir():
+        raise WrongSettings(f"-o {out}: there is no folder {path.parent}")
+
+
 def put(report: Report, asked: Config, out: str | None, views: Sequence[Any] = ()) -> None:
     """Write the report in the format asked for, to stdout or to `out`, which holds all of it or is not touched.
 
     views: the sections of the text page, () for the usual ones.
     """
+    check_out(asked, out)
     if asked["format"] == "csv":
         _put_csv(report, out)
     elif out is None:

@@ -26,18 +26,39 @@ def scrub(
     from c3prof.readers.sources import found
 
     inputs = found(paths)
-    whole = [str(Path(path).resolve()) for path in paths if Path(path).is_file()]
-    targets = _targets([source.name for source in inputs.sources], Path(out), single=len(whole) == len(paths) == 1)
-    taken = {Path(source.path).resolve() for source in inputs.sources if "://" not in source.path}
+    sources = [file for source in inputs.sources for file in _files(source)]
+    sources += [file for folder in paths for file in _run_record(Path(folder))]
+    targets = _targets([source.name for source in sources], Path(out), single=len(paths) == 1 and Path(paths[0]).is_file())
+    taken = {Path(source.path).resolve() for source in sources if "://" not in source.path}
     if clash := [target for target in targets if target.resolve() in taken]:
         raise WrongSettings(f"-o {out}: {clash[0]} is an input; nothing is overwritten, give another file or folder")
     names = Pseudonyms()
-    for source in inputs.sources:
+    for source in sources:
         learned(_blocks(source), names)
-    for source, target in zip(inputs.sources, targets, strict=True):
+    for source, target in zip(sources, targets, strict=True):
         _write(source, target, names)
     for skipped in () if quiet else inputs.skipped:
         print(f"not copied: {skipped.name}: {skipped.reason}", file=sys.stderr)
+
+
+def _files(source: Any) -> list[Any]:
+    """The files that make up an input: itself, its windows, or what a rank folder of ours holds but for stacks."""
+    from c3prof.readers.sources import Source
+
+    if source.windows:
+        return [file for window in source.windows for file in _files(window)]
+    if "://" in source.path or not Path(source.path).is_dir():
+        return [source]
+    inside = sorted(p for p in Path(source.path).iterdir() if p.is_file() and not p.name.startswith(".") and p.name != "stacks.txt")
+    return [Source(str(p), f"{source.name}/{p.name}", p.stat().st_size) for p in inside]
+
+
+def _run_record(folder: Path) -> list[Any]:
+    """run.json of a run folder, which tells what all ranks share."""
+    from c3prof.readers.sources import Source
+
+    path = folder / "run.json"
+    return [Source(str(path), "run.json", path.stat().st_size)] if path.is_file() else []
 
 
 def _targets(names: list[str], out: Path, *, single: bool) -> list[Path]:

@@ -16,6 +16,8 @@ Half a unit in the last place is at most 2**-12 µs = 0.244 ns there: a time wit
 of a whole ns, and a time found within 0.244 ns is within 0.488 ns of that whole ns: it rounds to it.
 """
 
+_POINT = ord(".") - ord("0")
+
 
 class Refused(ValueError):
     """The typed way cannot tell the exact value; the exact way can."""
@@ -148,12 +150,11 @@ class Exact:
 
 def _ns_of_size(raws: Sequence[bytes], size: int) -> Array:
     """ns of times given as raw JSON of one size: all at once for those that are digits with three decimals, as recorders write."""
-    digits = np.frombuffer(b"".join(raws), np.uint8).reshape(len(raws), size).astype(np.int64) - 0x30
-    whole, point, decimals = digits[:, :-4], digits[:, -4:-3], digits[:, -3:]
-    if not 5 <= size <= 19 or np.any(point != 0x2E - 0x30) or digits.min() < -2 or whole.min() < 0 or decimals.min() < 0 or digits.max() > 9:
-        return np.array([ns_of(number_text(raw)) for raw in raws], np.int64)
-    powers = 10 ** np.arange(size - 2, -1, -1, dtype=np.int64)
-    return np.asarray(np.concatenate([whole, decimals], axis=1) @ powers)
+    digits = np.frombuffer(b"".join(raws), np.uint8).reshape(len(raws), size).astype(np.int64) - ord("0")
+    others = np.delete(digits, size - 4, axis=1) if 5 <= size <= 19 else digits[:0]
+    if others.size and np.all(digits[:, size - 4] == _POINT) and others.min() >= 0 and others.max() <= 9:
+        return np.asarray(others @ 10 ** np.arange(size - 2, -1, -1, dtype=np.int64))
+    return np.array([ns_of(number_text(raw)) for raw in raws], np.int64)
 
 
 def _typed_id(value: str) -> int:

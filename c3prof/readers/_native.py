@@ -50,7 +50,8 @@ class NativeEvents:
         """The tables, the texts that their codes point to, and the counts."""
         self._flush()
         native = {table: _arrays(table, columns) for table, columns in _scan.take(self._scanner).items()}
-        texts, counts = _scan.strings(self._scanner), self._counts()
+        texts = _scan.strings(self._scanner)
+        counts = self._counts(texts)
         if not self._before:
             return native, texts, counts
         python = joined(self._pieces)
@@ -60,9 +61,8 @@ class NativeEvents:
                     columns[name] = np.where(columns[name] == NONE, columns[name], columns[name] + np.int32(len(texts)))
         return _interleaved(native, python, np.array(self._before, np.int64)), texts + self._python.strings.texts, counts
 
-    def _counts(self) -> dict[str, int]:
+    def _counts(self, texts: list[str]) -> dict[str, int]:
         phases, events, without_phase, python_functions = _scan.counts(self._scanner)
-        texts = _scan.strings(self._scanner)
         counts = self._python.counts
         for code, count in phases.items():
             counts[f"ph:{texts[code]}"] += count

@@ -31,7 +31,9 @@ _SAFE = re.compile(rb'"[\x20\x21\x23-\x5b\x5d-\x7f]*"')
 _WS = rb"[ \t\r\n]*"
 _SCALAR = rb'(?:"[\x20\x21\x23-\x5b\x5d-\x7f]*"|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null)'
 _ARRAY = rb"\[" + _WS + rb"(?:" + _SCALAR + rb"(?:" + _WS + rb"," + _WS + _SCALAR + rb")*" + _WS + rb")?\]"
-_PLAIN_MEMBER = re.compile(rb'"[\x20\x21\x23-\x5b\x5d-\x7f]*"' + _WS + rb":" + _WS + rb"(?:" + _SCALAR + rb"|" + _ARRAY + rb")(?=[ \t\r\n,}])")
+_PLAIN_MEMBER = re.compile(
+    rb'"[\x20\x21\x23-\x5b\x5d-\x7f]*"' + _WS + rb":" + _WS + rb"(?:" + _SCALAR + rb"|" + _ARRAY + rb")(?=[ \t\r\n,}])"
+)
 """A whole member without damage: what _member and _one would find, at once."""
 _NAME = re.compile(rb'([A-Za-z_][A-Za-z0-9_ .%()/-]{0,63})"?[ \t\r\n]{0,8}(?=:)')
 _BARE = re.compile(rb"[A-Za-z0-9+\-._]+")
@@ -129,7 +131,7 @@ class _Reading:
     def _member(self) -> None:
         comma = b"" if self._fresh() else b","
         plain = _PLAIN_MEMBER.match(self.buffer, self.at) if len(self.open) < DEEPEST else None
-        if plain and not self.nested_key:
+        if plain and not (self.nested_key and plain[0].startswith(self.nested_key)):
             self.out.append(comma + plain[0])
             self.at, self.ended = plain.end(), True
             return

@@ -70,10 +70,8 @@ def rank_trace(folder: Path, name: str, load_window: Callable[[Path, str], Trace
         trace = own.with_windows(merged(windows))
     else:
         records = with_device_times(records, events.records, manifest.local_rank or 0)
-        for path in sorted(folder.glob("fr-*.json")):
-            records = with_backend_durations(
-                records, flight_recorder(path.read_bytes(), f"{name}/{path.name}", manifest.rank).recorded_collectives
-            )
+        for dump in _dumps(folder, name, manifest.rank, unreadable):
+            records = with_backend_durations(records, dump.recorded_collectives)
         own = replace(own, collectives=records)
         trace = own.in_light_mode()
     found = [*warnings, *steps.warnings, *comm.warnings, *power.warnings, *events.warnings, *unreadable, *_state(folder, own)]
@@ -93,6 +91,7 @@ class Recorded:
     def with_windows(self, windows: Trace) -> Trace:
         """The windows' Trace with groups, sizes and sequence numbers of its collectives, phases of its steps, and counters."""
         collectives, both = joined(windows.collectives, self.collectives)
+        found = {"collectives_with_hook_record": both, "collectives_without_hook_record": len(collectives) - both}
         phase = windows.steps["step"].map(self.steps.drop_duplicates("step").set_index("step")["phase"].astype(object))
         rows = windows.ranks.iloc[0]
         return replace(
@@ -102,7 +101,7 @@ class Recorded:
             ranks=self._ranks(int(rows["base_ns"]), int(rows["tick_ns"]), rows["device_name"], int(rows["events"])),
             groups=self._groups() if self.manifest.groups else windows.groups,
             counters=self.counters if len(self.counters) else windows.counters,
-            coverage={self.manifest.rank: {**windows.coverage[self.manifest.rank], **self._counts(), "collectives_with_hook_record": both}},
+            coverage={self.manifest.rank: {**windows.coverage[self.manifest.rank], **self._counts(), **found}},
         )
 
     def in_light_mode(self) -> Trace:
@@ -206,6 +205,15 @@ def _windows(folder: Path, name: str, rank: int, load_window: Callable[[Path, st
         else:
             windows.append(window if window.rank_numbers == [rank] else with_rank(window, rank))
     return windows, warnings
+
+
+def _dumps(folder: Path, name: str, rank: int, unreadable: list[DataWarning]) -> Iterable[Trace]:
+    """The flight recorder's dumps; those that cannot be read are added to `unreadable`."""
+    for path in sorted(folder.glob("fr-*.json")):
+        try:
+            yield flight_recorder(path.read_bytes(), f"{name}/{path.name}", rank)
+        except UnreadableInput as error:
+            unreadable.append(DataWarning("unreadable", str(error), path=f"{name}/{path.name}"))
 
 
 def _state(folder: Path, own: Recorded) -> Iterable[DataWarning]:

@@ -1,7 +1,8 @@
 """scan: the bytes of a Kineto file as columns, strings, header and damage.
 
-The reference is in Python: _document (documents, header, damage between events), _tolerant (repair inside one event),
-_pieces and _events (events as columns), _values (what a value means).
+Both ways share _document (documents, header, damage between events) and _tolerant (repair inside one event), so they
+report the same damage. Events become columns in Python (_pieces, _events, _conversions; _values says what a value means:
+the reference) or in C (_native, _scan.c), which reads the plain events and leaves the others to Python.
 """
 
 import os
@@ -28,7 +29,7 @@ def scanner() -> Events:
 
 
 def scanner_name() -> str:
-    """ "native" or "python": which one `scan` uses."""
+    """The way that `scan` uses: native or python."""
     return scanner().name
 
 

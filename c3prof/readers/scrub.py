@@ -12,7 +12,7 @@ _HOST_KEYS = frozenset(b"host_name hostname host node node_name nodename fqdn".s
 _USER_KEYS = frozenset(b"user username user_name owner login".split())
 _DROPPED_KEYS = frozenset(
     b"call_stack stack stacktrace tracename trace_name trace_id cmdline command_line command argv cwd working_directory "
-    b"job_name job_id email environment env log_dir output_dir".split()
+    b"job job_name job_id sha256 email environment env log_dir output_dir".split()
 )
 _GENERAL = frozenset(b"localhost root user users shared public runner ubuntu data home".split())
 """Names that tell nothing, and might be words of a kernel's name."""

@@ -20,7 +20,9 @@ Figure = dict[str, Any]
 
 _FONT = "system-ui, -apple-system, Segoe UI, Roboto, sans-serif"
 _STEPS_SHOWN = 400
-_POINTS_SHOWN = 4_000
+POINTS = 4_000
+"""Points that a scatter has at most, over all its parts."""
+
 _NOT_A_STEP = ("outside", "-1")
 _WRAPPERS = frozenset({"Kernel", "Kernel2", "kernel", "device_kernel"})
 _SYMBOLS = (
@@ -145,7 +147,8 @@ def step_bars(report: Report) -> Figure | None:
         {
             "type": "bar",
             "name": name,
-            "x": means.index.tolist(),
+            "width": min(0.82, 0.2 * len(means)),
+            "x": [str(step) for step in means.index],
             "y": means[name].round(4).tolist(),
             "customdata": (100 * means[name] / total.where(total > 0)).round(1).fillna(0).tolist(),
             "hovertemplate": f"{label} %{{x}}<br>{name} %{{y:.4~g}} ms, %{{customdata}} %<extra></extra>",
@@ -155,7 +158,7 @@ def step_bars(report: Report) -> Figure | None:
         if means[name].abs().max() > 0
     ]
     y = "ms" if count == 1 else f"ms, mean of {count:,} ranks"
-    ticks = {"showticklabels": label == "step", "title": {"text": label}} | ({"dtick": 1} if len(means) <= 20 else {})
+    ticks = {"type": "category", "showticklabels": label == "step", "title": {"text": label}}
     return figure(data, label, y, barmode="stack", bargap=0.18, xaxis=ticks)
 
 
@@ -269,7 +272,7 @@ def heat_map(values: pd.DataFrame, x: str, y: str, unit: str, *, scale: Any = "C
     return figure([data], x, y, height=high, xaxis=category, yaxis=category | {"autorange": "reversed", "showgrid": False})
 
 
-def thinned(frame: pd.DataFrame, most: int = _POINTS_SHOWN) -> pd.DataFrame:
+def thinned(frame: pd.DataFrame, most: int = POINTS) -> pd.DataFrame:
     """At most so many rows, evenly over the frame."""
     if len(frame) <= most:
         return frame

@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from c3prof.renderers.figures import Figure, figure, hatched, heat_map, numbers, plain, rows_of, steps_only, symbols, thinned
+from c3prof.renderers.figures import POINTS, Figure, figure, hatched, heat_map, numbers, plain, rows_of, steps_only, symbols, thinned
 from c3prof.renderers.palette import CLASSES, colour
 from c3prof.table import Report
 from c3prof.units import NS_PER_MS
+
+_CELLS = 200_000
+"""Cells that a map has at most."""
 
 MEASURES = {"exposed_ns": "exposed time", "wait_ns": "waiting in collectives", "compute_ns": "compute"}
 """What the map of ranks and steps can show."""
@@ -27,7 +30,7 @@ def busbw_by_size(report: Report) -> Figure | None:
         return None
     kinds = frame["collective"].astype(str)
     marks = symbols(kinds.unique())
-    data = [_points(thinned(frame[kinds == kind]), kind, marks[kind]) for kind in sorted(marks)]
+    data = [_points(thinned(frame[kinds == kind], POINTS // len(marks)), kind, marks[kind]) for kind in sorted(marks)]
     data += list(_fits(report, frame))
     bound = frame["lower_bound"].to_numpy(bool)
     title = "busbw in GB/s" + (" (lower bounds: one rank only)" if bound.all() else "")
@@ -122,7 +125,9 @@ def rank_map(report: Report, measure: str = "exposed_ns") -> Figure | None:
     if not len(frame):
         return None
     values = frame.pivot_table("value", "rank", "step", "sum")
-    return heat_map(values.iloc[:, :400], "step", "rank", "ms")
+    shown = values.iloc[:, : max(_CELLS // len(values), 1)]
+    label = "step" if shown.shape == values.shape else f"step (the first {shown.shape[1]:,} of {values.shape[1]:,})"
+    return heat_map(shown, label, "rank", "ms")
 
 
 def _with_steps(frame: pd.DataFrame) -> pd.DataFrame:

@@ -1,6 +1,6 @@
 """What the page about ranks shows."""
 
-from c3prof.renderers.terminal import View
+from c3prof.renderers.views import View
 
 RANK_VIEWS: tuple[View, ...] = (
     View(

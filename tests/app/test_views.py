@@ -62,7 +62,11 @@ def test_the_overview_links_its_findings(run):
 
 
 def test_a_grid_has_help_numbers_and_text():
-    columns = (Column("rank", "int32", "", "a rank"), Column("time_ns", "float64", "ns", "a time"), Column("kernel", "object", "", "a name"))
+    columns = (
+        Column("rank", "int32", "", "a rank"),
+        Column("time_ns", "float64", "ns", "a time"),
+        Column("kernel", "object", "", "a name"),
+    )
     table = Table.of(Schema("t", "A table", columns), {"rank": [3, 4], "time_ns": [1.5e6, float("nan")], "kernel": [HOSTILE, None]})
     made = grid(table, "some-grid", first=("kernel",), selected=1)
     sheet = made.children[0]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from c3prof.readers import load
 from tests.collectors import jobs
 from tests.collectors.ranks import SIGINT, SIGKILL, SIGTERM, lines, manifest, ranks, run_ranks, until
 
@@ -61,6 +62,9 @@ def test_sigkill_leaves_whole_lines_up_to_the_last_flush(tmp_path: Path) -> None
     assert steps == list(range(len(steps)))
     recorded = [record["step"] for record in lines(tmp_path, 0, "comm.jsonl")]
     assert set(steps[:-1]) <= set(recorded)
+    trace = load(tmp_path)
+    assert list(trace.ranks["status"]) == ["killed", "killed"]
+    assert f"last whole step {steps[-1]}" in next(w.message for w in trace.warnings if w.code == "rank-status")
 
 
 def test_a_hanging_rank_is_reported_with_the_open_collectives_of_each_rank(tmp_path: Path) -> None:

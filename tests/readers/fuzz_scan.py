@@ -184,6 +184,9 @@ def run(files: int, seed: int) -> int:
         if _fails(text):
             failures += 1
             sys.stderr.write(f"file {number} fails: {kept_failure(text, _fails)}\n")
+        if number % 5000 == 4999:
+            sys.stderr.write(f"{number + 1} files, {failures} failed\n")
+            sys.stderr.flush()
     sys.stderr.write(f"{files} files, {failures} failed, {time.monotonic() - start:.0f} s, seed {seed}\n")
     return failures
 

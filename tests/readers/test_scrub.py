@@ -162,6 +162,32 @@ def test_a_folder_becomes_a_folder_and_what_is_not_copied_is_said(tmp_path, caps
     assert "not copied: notes.txt" in capsys.readouterr().err
 
 
+def test_a_run_folder_of_ours_stays_one(tmp_path, capsys):
+    """run.json, manifests, records and windows are scrubbed, stacks are left behind, and the numbers are the same."""
+    run = tmp_path / "run"
+    for rank in (0, 1):
+        folder = run / "ranks" / f"rank0000{rank}"
+        record = {
+            "schema": "c3prof.rank/1",
+            "rank": rank,
+            "world_size": 2,
+            "host": "node-17",
+            "status": "complete",
+            "errors": ["/home/alice/x"],
+        }
+        written(folder / "manifest.json", record)
+        written(folder / "trace-w000.json.gz", document([kernel("gemm", 0, 10)], rank=rank, world_size=2))
+        written(folder / "stacks.txt", "File /home/alice/train.py")
+    written(run / "run.json", {"schema": "c3prof.run/1", "world_size": 2, "config": {"dir": "/home/alice/run"}})
+    assert cli.exit_code(["scrub", str(run), "-o", str(tmp_path / "out")]) == 0
+    found = sorted(p.relative_to(tmp_path / "out").as_posix() for p in (tmp_path / "out").rglob("*") if p.is_file())
+    assert found == [*(f"ranks/rank0000{rank}/{name}" for rank in (0, 1) for name in ("manifest.json", "trace-w000.json.gz")), "run.json"]
+    whole = b"".join(p.read_bytes() for p in (tmp_path / "out").rglob("*.json"))
+    assert b"alice" not in whole
+    assert b"node-17" not in whole
+    assert numbers(run, capsys) == numbers(tmp_path / "out", capsys)
+
+
 def test_an_input_is_never_overwritten(tmp_path, capsys):
     path = written(tmp_path / "a.json", document([kernel("gemm", 0, 10)]))
     before = path.read_bytes()

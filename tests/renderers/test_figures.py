@@ -135,6 +135,19 @@ def test_a_map_of_a_thousand_ranks_is_bounded():
     assert made["layout"]["height"] <= 760
 
 
+def test_figures_of_many_ranks_and_collectives_stay_small():
+    n = 4_096 * 100
+    rows = {"rank": np.repeat(np.arange(4_096), 100), "device": ["0"] * n, "step": list(range(100)) * 4_096, "exposed_ns": np.ones(n) * 1e6}
+    made = figures_collectives.rank_map(report(table("overlap_by_step", **rows)))
+    assert len(made["data"][0]["z"]) * len(made["data"][0]["z"][0]) <= 200_000
+    assert "of 100" in made["layout"]["xaxis"]["title"]["text"]
+    kinds = ["all_reduce", "all_gather", "send", "recv"] * 5_000
+    base = {"rank": [0] * 20_000, "collective": kinds, "group": ["0"] * 20_000, "lower_bound": [False] * 20_000}
+    sizes = {"size_bytes": [1e6] * 20_000, "busbw_gb_s": [5.0] * 20_000, "algbw_gb_s": [5.0] * 20_000}
+    made = figures_collectives.busbw_by_size(report(table("collectives", **base, **sizes)))
+    assert sum(len(trace["x"]) for trace in made["data"]) <= figures.POINTS
+
+
 HOSTILE = "<a href='javascript:alert(1)'>k</a><b>%{x}</b>"
 
 
@@ -142,9 +155,7 @@ def test_text_of_a_trace_is_never_markup():
     rows = SLOW | {"kernel": [HOSTILE] * 2, "co_runner": [HOSTILE] * 2}
     made = figures_slowdown.slowdown_ranking(report(table("slowdown", **rows)))
     assert "<a" not in str(made)
-    times = table(
-        "kernels", rank=[0], by=["kernel"], kernel=[HOSTILE], kernel_class=[HOSTILE], total_ns=[5e6], **{"class": ["compute"]}
-    )
+    times = table("kernels", rank=[0], by=["kernel"], kernel=[HOSTILE], kernel_class=[HOSTILE], total_ns=[5e6], **{"class": ["compute"]})
     made = figures.kernel_times(report(times))
     assert "<a" not in str(made)
     assert "%{x}</b>" not in str(made)
