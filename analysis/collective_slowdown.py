@@ -142,13 +142,8 @@ def _by_class(found: Transfers, samples: Samples, measured: pd.DataFrame) -> pd.
     rows = []
     for place in np.flatnonzero((measured["label"] == union) & measured["rate"].notna() & measured["best"]).tolist():
         row = measured.iloc[place]
-<<<<<<< HEAD
-        mine = np.flatnonzero((samples.signature == row["signature"]) & (samples.label == union) & (samples.use == OVERLAPPED)).tolist()
-        names = sorted({name for at in mine for name in found.shared[at] if name.startswith(COMPUTE + ":")})
-=======
         mine = np.flatnonzero((samples.signature == row["signature"]) & (samples.label == union) & (samples.use == OVERLAPPED))
         names = sorted({name for at in mine.tolist() for name in found.shared[at] if name.startswith(COMPUTE + ":")})
->>>>>>> main
         if len(names) < 2:
             continue
         shared = np.array([[found.shared[at].get(name, 0.0) for name in names] for at in mine.tolist()])
