@@ -44,10 +44,10 @@ def _endpoint(run: Run, answer: Answer) -> Callable[[], Response]:
     def respond() -> Response:
         if run.timeline is None:
             return _json({"error": run.error or f"still {run.doing}"}, 503)
-        given = request.get_json(silent=True) if request.method == "POST" else request.args
         try:
+            given = request.get_json(silent=True) if request.method == "POST" else request.args
             return _json(answer(run, run.timeline, given if isinstance(given, Mapping) else {}))
-        except (ValueError, TypeError, KeyError, OverflowError) as error:
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             return _json({"error": f"cannot be answered: {error}"}, 400)
 
     return respond

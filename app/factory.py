@@ -7,6 +7,7 @@ from dash import Dash
 from c3prof.app import api, callbacks, guard, layout
 from c3prof.app.run import Run
 
+_LARGEST_REQUEST = 16_000_000
 ASSETS = Path(__file__).parent / "assets"
 
 
@@ -26,6 +27,7 @@ def create_app(run: Run, other: Run | None = None, *, host: str = "127.0.0.1", t
     )
     app.layout = layout.shell(run)
     callbacks.register(app, run, other)
+    app.server.config["MAX_CONTENT_LENGTH"] = _LARGEST_REQUEST
     api.add_api(app.server, run)
     guard.guard(app.server, host, token, app.csp_hashes())
     return app

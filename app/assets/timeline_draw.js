@@ -138,7 +138,7 @@
     const from = Math.max(left, c3.draw.GUTTER) + 5, room = left + wide - from - 4;
     if (room < 24) return;
     name = name.replace(/^void |\(anonymous namespace\)::|at::native::/g, "");
-    const letters = Math.floor(room / 6.4);
+    const letters = Math.floor(room / 7);
     context.fillStyle = colour;
     context.fillText(name.length > letters ? name.slice(0, Math.max(letters - 1, 1)) + "…" : name, from, middle);
   }

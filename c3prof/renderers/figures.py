@@ -147,7 +147,8 @@ def step_bars(report: Report) -> Figure | None:
         {
             "type": "bar",
             "name": name,
-            "x": means.index.tolist(),
+            "width": min(0.82, 0.2 * len(means)),
+            "x": [str(step) for step in means.index],
             "y": means[name].round(4).tolist(),
             "customdata": (100 * means[name] / total.where(total > 0)).round(1).fillna(0).tolist(),
             "hovertemplate": f"{label} %{{x}}<br>{name} %{{y:.4~g}} ms, %{{customdata}} %<extra></extra>",
@@ -157,7 +158,7 @@ def step_bars(report: Report) -> Figure | None:
         if means[name].abs().max() > 0
     ]
     y = "ms" if count == 1 else f"ms, mean of {count:,} ranks"
-    ticks = {"showticklabels": label == "step", "title": {"text": label}} | ({"dtick": 1} if len(means) <= 20 else {})
+    ticks = {"type": "category", "showticklabels": label == "step", "title": {"text": label}}
     return figure(data, label, y, barmode="stack", bargap=0.18, xaxis=ticks)
 
 

@@ -14,7 +14,7 @@ def change_bars(table: Table, top: int = 15) -> Figure | None:
     if not len(frame):
         return None
     change, low, high = (numbers(frame, name) / NS_PER_MS for name in ("change_ns", "change_low", "change_high"))
-    errors = [0.0 if math.isnan(value) else value for value in (high - low) / 2]
+    errors = [None if math.isnan(value) else value for value in (high - low) / 2]
     names = [plain(str(key).removesuffix("_ns"), 40) for key in frame[table.schema.columns[0].name]]
     shades = [CLASSES["exposed"] if value > 0 else CLASSES["compute"] for value in change]
     data = {

@@ -82,6 +82,12 @@ def test_a_body_that_is_no_object_is_an_error(client):
     assert client.post("/api/view", data=b"[1,2", headers=HERE).status_code == 400
 
 
+def test_a_body_too_deep_or_too_long_is_an_error(client):
+    deep = b"[" * 200_000
+    assert client.post("/api/view", data=deep, headers=HERE, content_type="application/json").status_code == 400
+    assert client.post("/api/view", data=b" " * 17_000_000, headers=HERE, content_type="application/json").status_code in (400, 413)
+
+
 def test_a_table_as_csv(client, run):
     name = next(iter(run.report), None)
     if name is None:
