@@ -8,13 +8,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from c3prof.analysis.class_fit import class_fit
 from c3prof.analysis.collective_samples import KNOTS
 from c3prof.analysis.intervals import Int64s
 from c3prof.analysis.resampling import Counts
 from c3prof.analysis.samples import CLEAN, FIRST_STEP, MIXED, MIXED_LABEL, OVERLAPPED, SLIGHT, UNION_OF_COMPUTE, Samples, first_steps
 from c3prof.analysis.segments import FloatArray
 from c3prof.analysis.signatures import Signatures
-from c3prof.analysis.slowdown import Context, measured_rows
+from c3prof.analysis.slowdown import Context, joined, measured_rows
 from c3prof.kernels import COMPUTE
 
 _CLEAN_BELOW, _OVERLAPPED_FROM = 0.01, 0.05
@@ -116,6 +117,8 @@ def collective_slowdown(collectives: pd.DataFrame, rows: pd.DataFrame, tick_ns: 
         return pd.DataFrame()
     samples, texts = transfer_samples(found)
     measured, _ = measured_rows(samples, Context(tick_ns, counts, np.zeros(len(texts), np.int64)))
+    measured = measured.assign(class_name=None)
+    measured = pd.concat([measured, _by_class(found, samples, measured)], ignore_index=True)
     codes = measured["signature"].to_numpy()
     first = found.row[samples.marks.first[codes]]
     return measured.assign(
@@ -124,10 +127,35 @@ def collective_slowdown(collectives: pd.DataFrame, rows: pd.DataFrame, tick_ns: 
         signature=texts[codes],
         op=collectives["collective"].astype(object).to_numpy()[first],
         input_dims=rows["input_dims"].to_numpy()[first],
-        co_runner=np.array(samples.labels, object)[measured["label"].to_numpy()],
+        co_runner=measured["class_name"].fillna(pd.Series(np.array(samples.labels, object)[measured["label"].to_numpy()])),
         slowdown=1 / measured["rate"],
         slowdown_low=1 / measured["rate_high"],
         slowdown_high=1 / measured["rate_low"],
         q_value=np.nan,
         interference=False,
     )
+
+
+def _by_class(found: Transfers, samples: Samples, measured: pd.DataFrame) -> pd.DataFrame:
+    """Rows beside single classes of compute, where one fit separates them; a remark on the row of their union where not."""
+    union = samples.labels.index(UNION_OF_COMPUTE)
+    rows = []
+    for place in np.flatnonzero((measured["label"] == union) & measured["rate"].notna() & measured["best"]):
+        row = measured.iloc[place]
+        mine = np.flatnonzero((samples.signature == row["signature"]) & (samples.label == union) & (samples.use == OVERLAPPED))
+        names = sorted({name for at in mine for name in found.shared[at] if name.startswith(COMPUTE + ":")})
+        if len(names) < 2:
+            continue
+        shared = np.array([[found.shared[at].get(name, 0.0) for name in names] for at in mine])
+        fit = class_fit(found.transfer_ns[mine], shared, float(row["clean_ns"]), float(np.median(found.transfer_ns[mine])) / KNOTS)
+        if fit is None:
+            measured.loc[place, "note"] = joined(row["note"], "classes not separable")
+            continue
+        for i, name in enumerate(names):
+            number = {"n_overlapped": int(fit.samples[i]), "rate": fit.rate[i], "rate_low": fit.low[i], "rate_high": fit.high[i]}
+            known = fit.low[i] > 0
+            number = number if known else {**number, **dict.fromkeys(("rate", "rate_low", "rate_high"), np.nan)}
+            lost = {"lost_ns": float((1 - fit.rate[i]) * shared[:, i].sum()), "p_value": fit.p_value[i] if known else np.nan}
+            note = "joint fit over classes of compute" if known else "rate not identifiable"
+            rows.append({**row.to_dict(), **number, **lost, "error": fit.error[i], "class_name": name, "note": note, "overlapped_ns": np.nan})
+    return pd.DataFrame(rows)

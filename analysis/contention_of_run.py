@@ -76,9 +76,7 @@ def _medians(calibrated: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([here.iloc[[len(here) // 2]] for _, here in ordered.groupby(["rank", "device"])], ignore_index=True)
 
 
-def _with_waits(
-    parts: pd.DataFrame, collectives: pd.DataFrame, rows: pd.DataFrame
-) -> tuple[pd.DataFrame, Mapping[str, Floats] | None]:
+def _with_waits(parts: pd.DataFrame, collectives: pd.DataFrame, rows: pd.DataFrame) -> tuple[pd.DataFrame, Mapping[str, Floats] | None]:
     """The parts, and wait_ns, comm_alone_ns and comm_reach_ns of each region whose collectives' transfers are known.
 
     wait is the part of the first collective's waiting beside which nothing computed; the time alone of a collective is

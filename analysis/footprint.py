@@ -1,12 +1,11 @@
 """How much of the device a collective's kernel takes from a compute kernel beside it (docs/metrics.md §3, footprint)."""
 
-import json
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from c3prof.analysis import intervals
@@ -115,10 +114,8 @@ def _pairs(rows: pd.DataFrame) -> pd.DataFrame:
 
 def blocks_of(grid: object) -> int | None:
     """Blocks of a launch grid written as [x,y,z]; None when it was not recorded."""
-    if not isinstance(grid, str) or not grid:
-        return None
-    sizes: npt.NDArray[np.int64] = np.array(json.loads(grid), np.int64)
-    return int(sizes.prod()) if sizes.size else None
+    sizes = [int(size) for size in re.findall(r"\d+", grid)] if isinstance(grid, str) else []
+    return math.prod(sizes) if sizes else None
 
 
 def _row(pair: Mapping[str, Any], device: Mapping[str, Any]) -> dict[str, Any]:

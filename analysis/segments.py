@@ -29,7 +29,7 @@ class Segments:
 
     def sums(self, values: Any) -> FloatArray:
         """Sum per label, 0 without values."""
-        return np.bincount(self.label, weights=np.asarray(values, float), minlength=self.count)
+        return np.asarray(np.bincount(self.label, weights=np.asarray(values, float), minlength=self.count), np.float64)
 
     def means(self, values: Any) -> FloatArray:
         """Mean per label, NaN without values."""

@@ -16,12 +16,12 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from c3prof.analysis.contention import device_samples
+from c3prof.analysis.interference import flagged
 from c3prof.analysis.settings import Settings
 from c3prof.analysis.slowdown import measured_rows
 from c3prof.analysis.steps import step_windows
 from c3prof.readers import load
 from c3prof.trace import Trace
-from c3prof.analysis.interference import flagged
 
 
 def shifted(trace: Trace, rng: np.random.Generator) -> Trace:

@@ -31,7 +31,9 @@ def join(ranks: int) -> None:
     tables = across_ranks(trace, {}, Settings())
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu_began
     n = len(tables[0])
-    print(f"{ranks:>5} ranks  {n:>9,} records  {seconds:6.1f} s  {cpu:6.1f} s of CPU  {1e6 * cpu / n:5.2f} µs of CPU a record  peak {_peak_gb(os.getpid()):.2f} GB (input {before:.2f})")
+    print(
+        f"{ranks:>5} ranks  {n:>9,} records  {seconds:6.1f} s  {cpu:6.1f} s of CPU  {1e6 * cpu / n:5.2f} µs of CPU a record  peak {_peak_gb(os.getpid()):.2f} GB (input {before:.2f})"
+    )
 
 
 def pool(events: int, repeats: int) -> None:

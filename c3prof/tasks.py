@@ -25,6 +25,7 @@ R = TypeVar("R")
 FREE_SHARE = 0.6
 """Share of the free memory that tasks may use together, unless the user says how much."""
 
+
 @dataclass(frozen=True)
 class Task(Generic[A]):
     """An argument, the memory that its work will take at its peak (an estimate), and what to call it in a message."""

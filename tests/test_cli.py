@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from c3prof import __version__, cli
+from c3prof.readers.scan import scanner_name
 from tests.kineto_files import annotation, document, kernel, launched, memcpy, nccl, written
 
 ROOT = Path(cli.__file__).resolve().parents[1]
@@ -294,7 +295,9 @@ def test_doctor_says_what_can_be_trusted(trace, tmp_path, capsys):
 
 def test_doctor_self_lists_what_is_installed(capsys):
     assert run("doctor", "--self") == 0
-    lines = dict(line.split(None, 1) for line in capsys.readouterr().out.splitlines())
+    out = capsys.readouterr().out
+    lines = dict(line.split(None, 1) for line in out.splitlines())
+    assert f"scan of traces          {scanner_name()}\n" in out
     assert lines["c3prof"] == __version__
     assert lines["numpy"][0].isdigit()
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.analysis.contended_runs import A, run_of, table
-from tests.kineto_files import written
 
 from c3prof.cli import exit_code
 from c3prof.readers import load
+from tests.analysis.contended_runs import A, run_of, table
+from tests.kineto_files import written
 
 
 @pytest.fixture

@@ -83,6 +83,8 @@ def _installed() -> list[str]:
     from importlib.metadata import PackageNotFoundError, version
 
     from c3prof import __version__
+    from c3prof.readers.cache import default_folder
+    from c3prof.readers.scan import scanner_name
 
     def line(package: str, extra: str = "") -> str:
         try:
@@ -91,4 +93,5 @@ def _installed() -> list[str]:
             return f"{package:<24}not installed" + (f": pip install 'c3prof[{extra}]'" if extra else ", but needed")
 
     about = [f"{'c3prof':<24}{__version__}", f"{'python':<24}{platform.python_version()} ({platform.system()} {platform.machine()})"]
+    about += [f"{'scan of traces':<24}{scanner_name()}", f"{'cache':<24}{default_folder()}"]
     return [*about, *map(line, _NEEDED), *(line(package, extra) for extra, packages in _EXTRAS.items() for package in packages)]

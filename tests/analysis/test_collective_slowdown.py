@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from tests.analysis.contended_runs import table, trace_of
 
 from c3prof.sample_traces.simulator import Collective, Kernel, Noise, Program, contended
+from tests.analysis.contended_runs import table, trace_of
 
 
 @pytest.mark.parametrize("slowdown", [1.0, 1.4])
@@ -24,3 +24,15 @@ def test_collectives_slowed_by_compute(tmp_path: Path, slowdown: float) -> None:
     assert row["interference"] == (slowdown > 1)
     assert row["clean_ns"] == pytest.approx(400_000, rel=0.03)
     assert min(row["n_clean"], row["n_overlapped"]) >= 10
+
+
+def test_classes_that_always_come_together(tmp_path: Path) -> None:
+    """gemm and norm in turn under every all_reduce: the union has a number, the classes are not separable."""
+    kernels = [Kernel(name, 50.0, dims=((i + 1, 2),)) for i, name in enumerate(["ampere_gemm", "layer_norm"] * 6)]
+    beside, alone = Collective(200, after=1, slowdown=1.4, delay=5), Collective(200, after=12, slowdown=1.4, delay=5)
+    program = Program(kernels, [beside, alone], steps=20, ranks=2, noise=Noise(0.02))
+    rows = table(trace_of(tmp_path, *contended(program, 3)), "slowdown")
+    found = rows[rows["op"] == "all_reduce"].set_index("co_runner")
+    assert found.loc["compute", "slowdown"] == pytest.approx(1.4, rel=0.05)
+    assert "classes not separable" in str(found.loc["compute", "note"])
+    assert set(found.index) == {"compute"}

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.analysis.contended_runs import table
 
 from c3prof.readers import load
+from tests.analysis.contended_runs import table
 
 ATTEMPTS = 2
 

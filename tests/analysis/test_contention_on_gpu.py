@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.analysis.contended_runs import table
 
 from c3prof.readers import load
+from tests.analysis.contended_runs import table
 
 torch: Any = pytest.importorskip("torch")
 
@@ -56,7 +56,9 @@ def test_gemm_beside_a_memory_bound_kernel(tmp_path: Path) -> None:
         work.step(beside=beside)
     profiler = torch.profiler
     activities = [profiler.ProfilerActivity.CPU, profiler.ProfilerActivity.CUDA]
-    with profiler.profile(activities=activities, record_shapes=True, schedule=profiler.schedule(wait=0, warmup=1, active=STEPS)) as recorded:
+    with profiler.profile(
+        activities=activities, record_shapes=True, schedule=profiler.schedule(wait=0, warmup=1, active=STEPS)
+    ) as recorded:
         for _ in range(STEPS + 1):
             for beside in (False, True):
                 work.step(beside=beside)

@@ -93,7 +93,9 @@ def drawn(rng: np.random.Generator, rows: int, n_clean: int, n_over: int, slowdo
     )
 
 
-@pytest.mark.parametrize(("n_clean", "least", "most"), [(3, 0.92, 1.0), (4, 0.92, 1.0), (6, 0.93, 0.975), (10, 0.93, 0.975), (30, 0.93, 0.975)])
+@pytest.mark.parametrize(
+    ("n_clean", "least", "most"), [(3, 0.92, 1.0), (4, 0.92, 1.0), (6, 0.93, 0.975), (10, 0.93, 0.975), (30, 0.93, 0.975)]
+)
 @pytest.mark.parametrize("slowdown", [1.0, 1.5])
 def test_coverage(n_clean: int, least: float, most: float, slowdown: float) -> None:
     """95 % intervals hold the planted factor; 1,000 rows each (benchmarks/coverage.py does this through the reader)."""

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from tests.analysis.contended_runs import A, matmul, step_marks, table, trace_of
-from tests.kineto_files import Event, document, nccl
 
 from c3prof.trace import Trace
+from tests.analysis.contended_runs import A, matmul, step_marks, table, trace_of
+from tests.kineto_files import Event, document, nccl
 
 
 def calibrated(folder: Path, alone: float, beside: float, cold: float | None = None, saved: float = 0.0) -> Trace:
@@ -71,7 +71,9 @@ def test_calibrated_steps_are_measured(tmp_path: Path) -> None:
 def test_serialized_steps_are_marked_after_a_wait(tmp_path: Path) -> None:
     trace = calibrated(tmp_path, 100.0, 150.0)
     launches = trace.launches
-    blocking = launches.iloc[1:].assign(blocking=True, end_ns=launches["start_ns"].iloc[1:] - 100, start_ns=launches["start_ns"].iloc[1:] - 200)
+    blocking = launches.iloc[1:].assign(
+        blocking=True, end_ns=launches["start_ns"].iloc[1:] - 100, start_ns=launches["start_ns"].iloc[1:] - 200
+    )
     waiting = pd.concat([launches, blocking], ignore_index=True)
     rows = gemm(replace(trace, launches=waiting))
     assert "clean samples right after a blocking wait" in rows["note"].iloc[0]

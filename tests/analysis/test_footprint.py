@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from tests.analysis.contended_runs import table, trace_of
 
 from c3prof.analysis.footprint import resident_blocks, waves
 from c3prof.sample_traces.simulator import Collective, Kernel, Program, contended
+from tests.analysis.contended_runs import table, trace_of
 
 H100 = {"maxThreadsPerMultiprocessor": 2048, "regsPerMultiprocessor": 65536, "sharedMemPerMultiprocessor": 233472}
 

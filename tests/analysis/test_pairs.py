@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 from c3prof.analysis.pairs import co_runners, shared_time
 
 SPAN = st.tuples(
-    st.integers(0, 40), st.integers(0, 12), st.integers(0, 2), st.sampled_from([("compute", "gemm"), ("compute", "norm"), ("comm", "all_reduce"), ("copy", None)])
+    st.integers(0, 40),
+    st.integers(0, 12),
+    st.integers(0, 2),
+    st.sampled_from([("compute", "gemm"), ("compute", "norm"), ("comm", "all_reduce"), ("copy", None)]),
 )
 
 

@@ -8,7 +8,6 @@ from types import ModuleType
 import numpy as np
 import pandas as pd
 import pytest
-from tests.analysis.contended_runs import table
 
 from c3prof.analysis.contention import DeviceSamples, device_samples
 from c3prof.analysis.samples import CLEAN, NO_SAMPLE, OVERLAPPED
@@ -16,6 +15,7 @@ from c3prof.analysis.settings import Settings
 from c3prof.analysis.slowdown import measured_rows
 from c3prof.readers import load
 from c3prof.trace import Trace
+from tests.analysis.contended_runs import table
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,9 @@ def placebo() -> ModuleType:
 def test_no_slowdown_comes_from_two_problem_sizes(a100: Trace, device: DeviceSamples) -> None:
     """By name and grid alone the same samples give factors above 4; by signature none does."""
     rows = device.lane.rows.iloc[device.drawn.row]
-    drawn = pd.DataFrame({"name": rows["name"].astype(str), "grid": rows["grid"].astype(str), "d": device.drawn.duration, "o": device.drawn.shared})
+    drawn = pd.DataFrame(
+        {"name": rows["name"].astype(str), "grid": rows["grid"].astype(str), "d": device.drawn.duration, "o": device.drawn.shared}
+    )
     drawn["clean"], drawn["over"] = device.drawn.use == CLEAN, device.drawn.use == OVERLAPPED
     kernels = drawn[~device.drawn.comm]
     alone = kernels[kernels["clean"]].groupby(["name", "grid"])["d"].median().rename("w")

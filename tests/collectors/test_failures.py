@@ -64,7 +64,7 @@ def test_sigkill_leaves_whole_lines_up_to_the_last_flush(tmp_path: Path) -> None
     assert set(steps[:-1]) <= set(recorded)
     trace = load(tmp_path)
     assert list(trace.ranks["status"]) == ["killed", "killed"]
-    assert [f"last whole step {steps[-1]}" in w.message for w in trace.warnings if w.code == "rank-status"][0]
+    assert f"last whole step {steps[-1]}" in next(w.message for w in trace.warnings if w.code == "rank-status")
 
 
 def test_a_hanging_rank_is_reported_with_the_open_collectives_of_each_rank(tmp_path: Path) -> None:

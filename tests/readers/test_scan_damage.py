@@ -97,13 +97,13 @@ damaged = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(damaged, st.integers(1, 97))
 def test_any_splice_reads_the_same_in_any_blocks(text: bytes, size: int) -> None:
     assert_same(scan([text]), in_blocks(text, size))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(damaged)
 def test_any_splice_reads_the_same_event_by_event(text: bytes) -> None:
     assert_same(scan([text * 3]), slowly(text * 3))

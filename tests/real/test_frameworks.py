@@ -16,7 +16,7 @@ def test_hugging_face(tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
     pytest.importorskip("accelerate", reason="transformers' Trainer needs accelerate")
 
-    class Model(torch.nn.Module):  # type: ignore[misc]  # torch is Any to the type checker
+    class Model(torch.nn.Module):  # type: ignore[misc, name-defined]  # torch is Any to the type checker
         """What the Trainer asks of a model: a loss."""
 
         def __init__(self) -> None:
@@ -39,7 +39,7 @@ def test_hugging_face(tmp_path: Path) -> None:
 def test_lightning(tmp_path: Path) -> None:
     lightning = pytest.importorskip("lightning.pytorch", reason="lightning is not installed")
 
-    class Module(lightning.LightningModule):  # type: ignore[misc]  # the base is only known where it is installed
+    class Module(lightning.LightningModule):  # type: ignore[misc, name-defined]  # the base is only known where it is installed
         """A linear layer."""
 
         def __init__(self) -> None:
