@@ -143,10 +143,10 @@ def _by_class(found: Transfers, samples: Samples, measured: pd.DataFrame) -> pd.
     for place in np.flatnonzero((measured["label"] == union) & measured["rate"].notna() & measured["best"]):
         row = measured.iloc[place]
         mine = np.flatnonzero((samples.signature == row["signature"]) & (samples.label == union) & (samples.use == OVERLAPPED))
-        names = sorted({name for at in mine for name in found.shared[at] if name.startswith(COMPUTE + ":")})
+        names = sorted({name for at in mine.tolist() for name in found.shared[at] if name.startswith(COMPUTE + ":")})
         if len(names) < 2:
             continue
-        shared = np.array([[found.shared[at].get(name, 0.0) for name in names] for at in mine])
+        shared = np.array([[found.shared[at].get(name, 0.0) for name in names] for at in mine.tolist()])
         fit = class_fit(found.transfer_ns[mine], shared, float(row["clean_ns"]), float(np.median(found.transfer_ns[mine])) / KNOTS)
         if fit is None:
             measured.loc[place, "note"] = joined(row["note"], "classes not separable")

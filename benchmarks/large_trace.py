@@ -55,7 +55,9 @@ def _back_to_back(n: int, length: float, gap: float, rng: np.random.Generator) -
     return start, start + duration
 
 
-def _activities(rank, stream, spans, cls, steps, extent, rng) -> pd.DataFrame:  # noqa: ANN001 - one caller above
+def _activities(
+    rank: int, stream: int, spans: tuple[np.ndarray, np.ndarray], cls: str, steps: int, extent: int, rng: np.random.Generator
+) -> pd.DataFrame:
     n = len(spans[0])
     kinds = rng.integers(0, len(_KERNELS), n)
     names = (

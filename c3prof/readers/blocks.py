@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Callable, Iterator
-from typing import IO
+from typing import IO, cast
 
 from c3prof.errors import DataWarning
 
@@ -80,7 +80,7 @@ class _Member:
     def __init__(self, start: int) -> None:
         from isal import isal_zlib  # noqa: PLC0415 - a C extension, loaded when a file is read
 
-        self._error = isal_zlib.IsalError
+        self._error = cast("type[Exception]", isal_zlib.IsalError)  # its stub calls it an instance
         self._decoder = isal_zlib.decompressobj(wbits=31)
         self._start = start
         self._fed = 0

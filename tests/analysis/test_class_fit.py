@@ -17,7 +17,7 @@ def test_two_classes_are_told_apart() -> None:
         assert fit is not None
         assert 1 / fit.rate == pytest.approx([1.25, 2.0], rel=0.04)
         assert (fit.p_value < 1e-6).all()
-        holds.append((fit.low <= [0.8, 0.5]) & ([0.8, 0.5] <= fit.high))
+        holds.append((fit.low <= [0.8, 0.5]) & (fit.high >= [0.8, 0.5]))
     assert 0.9 <= np.mean(holds) <= 0.99
 
 
