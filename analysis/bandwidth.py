@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +9,7 @@ import pandas as pd
 
 from c3prof.analysis.clock_fit import medians
 from c3prof.analysis.joined import Joined
+from c3prof.analysis.significance import t_factor
 from c3prof.analysis.waits import Waits
 from c3prof.table import Column, Schema, Table
 
@@ -112,27 +112,11 @@ def fitted_line(size: Floats, time: Floats) -> Line | None:
     alpha, slope = np.linalg.solve(normal, design.sum(axis=0))
     residual = 1 - design @ np.array([alpha, slope])
     covariance = np.linalg.inv(normal) * float(residual @ residual) / (len(size) - 2)
-    reach = t_quantile(0.975, len(size) - 2) * np.sqrt(np.diag(covariance))
+    reach = t_factor(len(size) - 2) * np.sqrt(np.diag(covariance))
     if slope <= 0:
         return None
     ends = (1 / (slope + reach[1]), 1 / (slope - reach[1]) if slope > reach[1] else math.nan)
     return Line(float(alpha), float(alpha - reach[0]), float(alpha + reach[0]), float(1 / slope), float(ends[0]), float(ends[1]))
-
-
-def t_quantile(p: float, degrees: int) -> float:
-    """Quantile of Student's t: exact for 1 and 2 degrees of freedom, else Hill's expansion (error below 1 %)."""
-    if degrees == 1:
-        return math.tan(math.pi * (p - 0.5))
-    if degrees == 2:
-        return (2 * p - 1) * math.sqrt(2 / (4 * p * (1 - p)))
-    z = NormalDist().inv_cdf(p)
-    terms = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )
-    return z + sum(term / degrees ** (i + 1) for i, term in enumerate(terms))
 
 
 def _described(size: Floats, time: Floats) -> tuple[object, ...]:

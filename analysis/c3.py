@@ -134,7 +134,7 @@ def _ratios(serial: FloatArray, ideal: FloatArray, concurrent: FloatArray) -> Va
 def region_rows(parts: pd.DataFrame, waits: Mapping[str, npt.NDArray[np.float64]] | None = None) -> pd.DataFrame:
     """The rows of C3_REGIONS from the `_region_parts` of all ranks.
 
-    waits: wait_ns, comm_alone_ns, comm_reach_ns of each region where the other ranks are known.
+    waits: wait_ns and comm_alone_ns of each region where the other ranks are known.
     """
     rows = parts.assign(wait_ns=np.nan, serial_source="summed", several_ranks=False)
     if waits is not None:

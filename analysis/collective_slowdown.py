@@ -12,13 +12,23 @@ from c3prof.analysis.class_fit import class_fit
 from c3prof.analysis.collective_samples import KNOTS
 from c3prof.analysis.intervals import Int64s
 from c3prof.analysis.resampling import Counts
-from c3prof.analysis.samples import CLEAN, FIRST_STEP, MIXED, MIXED_LABEL, OVERLAPPED, SLIGHT, UNION_OF_COMPUTE, Samples, first_steps
+from c3prof.analysis.samples import (
+    CLEAN,
+    CLEAN_BELOW,
+    FIRST_STEP,
+    MIXED,
+    MIXED_LABEL,
+    OVERLAPPED,
+    OVERLAPPED_FROM,
+    SLIGHT,
+    UNION_OF_COMPUTE,
+    Samples,
+    first_steps,
+)
 from c3prof.analysis.segments import FloatArray
 from c3prof.analysis.signatures import Signatures
 from c3prof.analysis.slowdown import Context, joined, measured_rows
 from c3prof.kernels import COMPUTE
-
-_CLEAN_BELOW, _OVERLAPPED_FROM = 0.01, 0.05
 
 
 @dataclass(frozen=True)
@@ -83,8 +93,8 @@ def transfer_samples(found: Transfers) -> tuple[Samples, npt.NDArray[np.object_]
     n = len(code)
     time = np.array([[shared.get(name, 0.0) for name in labels[:-1]] for shared in found.shared]).reshape(n, len(labels) - 1)
     most, together = time.max(axis=1, initial=0.0), time.sum(axis=1)
-    overlapped = most >= _OVERLAPPED_FROM * found.transfer_ns
-    clean, alone = together < _CLEAN_BELOW * found.transfer_ns, together - most < _OVERLAPPED_FROM * found.transfer_ns
+    overlapped = most >= OVERLAPPED_FROM * found.transfer_ns
+    clean, alone = together < CLEAN_BELOW * found.transfer_ns, together - most < OVERLAPPED_FROM * found.transfer_ns
     first, included = first_steps(found.step)
     use = np.select([first, clean, overlapped & alone, overlapped], [FIRST_STEP, CLEAN, OVERLAPPED, MIXED], SLIGHT)
     label = np.select([use == OVERLAPPED, use == MIXED], [time.argmax(axis=1) if n else 0, len(labels) - 1], -1)

@@ -5,7 +5,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from c3prof.analysis.clock_fit import medians
+from c3prof.analysis.estimator import MINIMUM
 from c3prof.analysis.joined import Joined
+from c3prof.analysis.samples import CLEAN_BELOW
 from c3prof.analysis.waits import Waits
 from c3prof.table import Column, Schema, Table
 
@@ -43,9 +45,6 @@ COLLECTIVES_BY_KIND = Schema(
         Column("lower_bound", "bool", "", "all records are lower bounds, so the bandwidths are at least these"),
     ),
 )
-
-CLEAN_SHARE = 0.01
-"""A transfer with less of its record hidden than this ran beside no compute."""
 
 
 def collectives_by_kind(run: Joined, split: Waits, groups: Table, ledger: Table) -> Table:
@@ -106,7 +105,7 @@ def _alone(run: Joined, split: Waits, frame: pd.DataFrame, kind: Codes) -> Float
     size, dtype = run.trace.collectives["size_bytes"].to_numpy(), frame["dtype"].cat.codes.to_numpy()
     message = pd.MultiIndex.from_arrays([run.groups.code, kind, size, dtype])
     code, found = pd.factorize(message)
-    clean = np.isfinite(transfer) & (hidden < CLEAN_SHARE * np.maximum(duration, 1)) & ~split.reasons["first"]
+    clean = np.isfinite(transfer) & (hidden < CLEAN_BELOW * np.maximum(duration, 1)) & ~split.reasons["first"]
     count = np.bincount(code[clean], minlength=len(found))
     middle = medians(code[clean], transfer[clean], len(found))
-    return np.where(count >= 3, middle, np.nan)[code]
+    return np.where(count >= MINIMUM, middle, np.nan)[code]

@@ -10,10 +10,11 @@ from c3prof.analysis.c3 import C3, C3_BY_STEP, C3_REGIONS, PARTS, measured_steps
 from c3prof.analysis.collective_samples import COLLECTIVE_SAMPLES, KNOTS
 from c3prof.analysis.collective_slowdown import collective_slowdown, transfers
 from c3prof.analysis.contention import OF_CLASSES, OF_COLLECTIVES, OF_KERNELS
+from c3prof.analysis.estimator import MINIMUM
 from c3prof.analysis.interference import INTERFERENCE, flagged
 from c3prof.analysis.phase_steps import PHASE_STEPS
 from c3prof.analysis.resampling import resample_counts
-from c3prof.analysis.samples import UNION_OF_COMPUTE
+from c3prof.analysis.samples import CLEAN_BELOW, UNION_OF_COMPUTE
 from c3prof.analysis.settings import Settings
 from c3prof.analysis.slowdown import SLOWDOWN, tick_of
 from c3prof.table import Schema, Table
@@ -77,7 +78,7 @@ def _medians(calibrated: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_waits(parts: pd.DataFrame, collectives: pd.DataFrame, rows: pd.DataFrame) -> tuple[pd.DataFrame, Mapping[str, Floats] | None]:
-    """The parts, and wait_ns, comm_alone_ns and comm_reach_ns of each region whose collectives' transfers are known.
+    """The parts, and wait_ns and comm_alone_ns of each region whose collectives' transfers are known.
 
     wait is the part of the first collective's waiting beside which nothing computed; the time alone of a collective is
     the median transfer of its signature's clean samples, or its own transfer where there are none.
@@ -112,7 +113,9 @@ def _exposed_wait(collectives: pd.DataFrame, rows: pd.DataFrame) -> Floats:
 def _clean_transfers(collectives: pd.DataFrame, rows: pd.DataFrame) -> pd.Series:
     """Of each record the median transfer of its signature beside which nothing ran, else its own transfer."""
     found = transfers(collectives, rows)
-    clean = np.array([sum(shared.values()) < 0.01 * time for shared, time in zip(found.shared, found.transfer_ns, strict=True)], bool)
+    clean = np.array(
+        [sum(shared.values()) < CLEAN_BELOW * time for shared, time in zip(found.shared, found.transfer_ns, strict=True)], bool
+    )
     samples = pd.DataFrame({"signature": found.signature[clean], "time": found.transfer_ns[clean]}).groupby("signature")["time"]
-    medians = samples.median()[samples.size() >= 3]
+    medians = samples.median()[samples.size() >= MINIMUM]
     return rows["signature"].map(medians).fillna(collectives["transfer_ns"])

@@ -15,7 +15,7 @@ from c3prof.analysis.busy import busy, class_masks, collective_keys
 from c3prof.analysis.intervals import Int64s, Spans
 from c3prof.analysis.launch_delay import Enqueued, blocked, enqueued, inside, launch_latency
 from c3prof.analysis.rows import RANK
-from c3prof.analysis.steps import Lane
+from c3prof.analysis.steps import Lane, step_at
 from c3prof.kernels import COMM, COMPUTE, FUSED
 from c3prof.table import Column, Schema
 from c3prof.trace import CPU_DEVICE, NONE, Trace
@@ -75,7 +75,7 @@ def exposed_pieces(lane: Lane, trace: Trace) -> pd.DataFrame:
             "rank": np.int32(lane.rank),
             "device": np.int32(lane.device),
             "collective_id": np.where(key[of] >= 0, key[of], NONE),
-            "step": _step_at(lane, starts)[place],
+            "step": step_at(lane.steps, starts)[place],
             "cause": pd.Categorical.from_codes(cause, categories=pd.Index(CAUSES, dtype=object)),
             "start_ns": starts[place],
             "end_ns": ends[place],
@@ -144,11 +144,3 @@ def _launched_late(lane: Lane, when: Enqueued) -> Int64s:
     order = np.lexsort((start, key))
     first = order[np.concatenate(([True], key[order][1:] != key[order][:-1]))] if len(order) else order
     return key[first[(start - when.time_ns[comm])[first] <= latency]]
-
-
-def _step_at(lane: Lane, instants: Int64s) -> Int64s:
-    steps, starts, ends = lane.steps
-    if not len(steps):
-        return np.full(len(instants), NONE, np.int64)
-    at = np.searchsorted(starts, instants, side="right") - 1
-    return np.where((at >= 0) & (instants < ends[at]), steps[at], NONE)

@@ -11,11 +11,10 @@ import numpy as np
 import pandas as pd
 
 from c3prof.analysis.causes import ADVICE
+from c3prof.analysis.overlap import OUTSIDE
+from c3prof.records import DISCARDED, SERIALIZED
 from c3prof.table import Report
 from c3prof.units import text_of_time
-
-OUTSIDE = "outside"
-"""Value of `step` in overlap_by_step for what lies outside all steps."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ def _light(report: Report) -> Headline:
     steps = report["step_times"].frame if "step_times" in report else pd.DataFrame()
     if not len(steps):
         return Headline("No device activity and no communication was recorded: there is nothing to account for.")
-    steps = steps[~steps["phase"].isin(["serialized", "discarded"])]
+    steps = steps[~steps["phase"].isin([SERIALIZED, DISCARDED])]
     known = steps[steps["blocked_ns"].notna()]
     took = f"Steps take {text_of_time(float(steps['duration_ns'].median()))} (median of {len(steps):,})"
     why = ("No profiler window was recorded: what is hidden cannot be told, only how long the host waits.",)

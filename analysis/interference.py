@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from c3prof.analysis.samples import MIXED_LABEL
 from c3prof.analysis.segments import FloatArray, ratio
 from c3prof.analysis.significance import q_values, t_factor, t_p_value
 from c3prof.table import Column, Schema
@@ -51,7 +52,7 @@ def interference_rows(measured: pd.DataFrame, residuals: pd.DataFrame) -> pd.Dat
     over the rows with a number. The error is the larger of two: rows as independent, and steps as independent (what
     a step does to all its kernels does not average out over them).
     """
-    best = measured[measured["best"] & (measured["co_runner"] != "mixed")]
+    best = measured[measured["best"] & (measured["co_runner"] != MIXED_LABEL)]
     if not len(best):
         return pd.DataFrame({name: [] for name in INTERFERENCE.names if name != "rank"})
     known = best[best["rate"].notna()]

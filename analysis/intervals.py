@@ -126,12 +126,6 @@ def shared_ns(starts: npt.ArrayLike, ends: npt.ArrayLike, spans: Spans) -> Int64
     return covered_before(spans, np.maximum(starts, ends)) - covered_before(spans, starts)
 
 
-def busy_per_bin(spans: Spans, edges: npt.ArrayLike) -> Int64s:
-    """How much of the set lies in each bin [edges[i], edges[i+1]), ns; edges ascending, k edges give k-1 bins."""
-    covered = covered_before(spans, edges)
-    return np.asarray(covered[1:] - covered[:-1], np.int64)
-
-
 def at_least(depth: int, starts: npt.ArrayLike, ends: npt.ArrayLike) -> Spans:
     """The instants that at least `depth` of n spans hold. O(n log n)."""
     starts, ends = np.asarray(starts, np.int64), np.asarray(ends, np.int64)

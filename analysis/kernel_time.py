@@ -10,7 +10,8 @@ from c3prof.analysis import intervals
 from c3prof.analysis.busy import Busy, busy
 from c3prof.analysis.cpu_lanes import work
 from c3prof.analysis.intervals import Int64s
-from c3prof.analysis.rows import DEVICE, RANK, joined, placed, ratio, summed
+from c3prof.analysis.rows import DEVICE, RANK, joined, placed, summed
+from c3prof.analysis.segments import ratio
 from c3prof.analysis.settings import Settings
 from c3prof.analysis.steps import Lane, lanes
 from c3prof.kernels import COMPUTE, FUSED

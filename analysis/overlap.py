@@ -12,7 +12,8 @@ from c3prof.analysis import intervals
 from c3prof.analysis.busy import Busy, busy, class_masks, collective_keys
 from c3prof.analysis.cpu_lanes import work
 from c3prof.analysis.intervals import Int64s, Spans
-from c3prof.analysis.rows import DEVICE, NO_COMM, NOTE, RANK, joined, notes, placed, ratio
+from c3prof.analysis.rows import DEVICE, NO_COMM, NOTE, RANK, joined, notes, placed
+from c3prof.analysis.segments import ratio
 from c3prof.analysis.settings import Settings
 from c3prof.analysis.steps import Lane, lanes
 from c3prof.kernels import COMM
@@ -53,6 +54,7 @@ BY_STEP = Schema(
 SCHEMAS = (OVERLAP, BY_STEP)
 
 OUTSIDE = "outside"
+"""Value of `step` in overlap_by_step for what lies outside all steps."""
 NO_COMPUTE, NO_STEPS, UNATTRIBUTABLE = "no compute", "no steps in the file", "unattributable fused kernel"
 
 

@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from c3prof.analysis.settings import Settings
+from c3prof.records import CONCURRENT
 from c3prof.table import Column, Schema, Table
 from c3prof.trace import NONE, Trace
 
@@ -104,7 +105,7 @@ def step_times(trace: Trace, _: Tables, settings: Settings) -> tuple[Table, ...]
 def waits(trace: Trace, _: Tables, settings: Settings) -> tuple[Table, ...]:
     """The table waits: a row a rank, kind and group. All waited for at once means that no overlap was possible."""
     records = _asked(trace.recorded_collectives, settings)
-    records = records[records["phase"].isna() | (records["phase"] == "concurrent")]
+    records = records[records["phase"].isna() | (records["phase"] == CONCURRENT)]
     frame = pd.DataFrame(
         {
             "rank": records["rank"].to_numpy(),

@@ -9,7 +9,7 @@ import pandas as pd
 from c3prof.analysis import intervals
 from c3prof.analysis.intervals import Int64s
 from c3prof.analysis.segments import FloatArray
-from c3prof.analysis.steps import StepWindows
+from c3prof.analysis.steps import StepWindows, step_at
 from c3prof.kernels import COMM, COMPUTE
 from c3prof.trace import NONE
 
@@ -44,7 +44,7 @@ def region_pieces(rows: pd.DataFrame, steps: StepWindows) -> Pieces:
     for side in (comm, ~comm):
         both &= np.bincount(group[side & (group >= 0)], minlength=number) > 0
     renumbered = np.append(np.where(both, np.cumsum(both) - 1, -1), -1)
-    return Pieces(row, start, end, _step_at(steps, start), comm, renumbered[group])
+    return Pieces(row, start, end, step_at(steps, start), comm, renumbered[group])
 
 
 def _connected(start: Int64s, end: Int64s, stream: Int64s) -> Int64s:
@@ -64,12 +64,6 @@ def _connected(start: Int64s, end: Int64s, stream: Int64s) -> Int64s:
     apart = np.cumsum(reach)[:-1] == 0
     label = np.append(0, np.cumsum(apart))
     return np.where(covers, label[np.minimum(first, len(label) - 1)], -1)
-
-
-def _step_at(steps: StepWindows, instant: Int64s) -> Int64s:
-    place = np.searchsorted(steps.starts, instant, side="right") - 1
-    inside = (place >= 0) & (instant < np.append(steps.ends, 0)[place]) if len(steps.steps) else np.zeros(len(instant), bool)
-    return np.where(inside, np.append(steps.steps, NONE)[place], NONE)
 
 
 def regions(pieces: Pieces, duration: Int64s, clean_ns: FloatArray, reach_ns: FloatArray) -> pd.DataFrame:

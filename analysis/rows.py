@@ -31,14 +31,6 @@ def joined(frames: Sequence[pd.DataFrame], schema: Schema) -> pd.DataFrame | Non
     return pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
 
 
-def ratio(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """part / whole, NaN where whole is not positive."""
-    result = np.full(len(whole), np.nan)
-    known = whole > 0
-    result[known] = part[known] / whole[known]
-    return result
-
-
 def notes(*reasons: Any) -> str | None:
     """The reasons that are texts, once each; None without any."""
     return "; ".join(dict.fromkeys(reason for reason in reasons if isinstance(reason, str) and reason)) or None

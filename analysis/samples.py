@@ -22,7 +22,9 @@ USES = ("clean", "overlapped", "mixed", "slightly shared", "same-stream overlap"
 MIXED_LABEL = "mixed"
 UNION_OF_COMPUTE = "compute"
 
-_CLEAN_BELOW, _OVERLAPPED_FROM = 0.01, 0.05
+CLEAN_BELOW, OVERLAPPED_FROM = 0.01, 0.05
+"""Shares of a duration: shared with anything for less, it is clean; with one co-runner from the other on, overlapped."""
+
 _STEPS_TO_SPARE = 3
 PARTS_OF_STEP = 16
 
@@ -101,10 +103,10 @@ def _uses(shared: SharedTime, duration: Int64s, comm: BoolArray) -> tuple[Int64s
     together += computing
     bigger = computing > most
     most, most_code = np.where(bigger, computing, most), np.where(bigger, codes, most_code)
-    clean = shared.any_other < _CLEAN_BELOW * duration
-    overlapped = most >= _OVERLAPPED_FROM * duration
-    alone = together - most < _OVERLAPPED_FROM * duration
-    own = (shared.own_stream > 0) & (shared.own_stream >= _CLEAN_BELOW * duration)
+    clean = shared.any_other < CLEAN_BELOW * duration
+    overlapped = most >= OVERLAPPED_FROM * duration
+    alone = together - most < OVERLAPPED_FROM * duration
+    own = (shared.own_stream > 0) & (shared.own_stream >= CLEAN_BELOW * duration)
     use = np.select([own, clean, overlapped & alone, overlapped], [OWN_STREAM, CLEAN, OVERLAPPED, MIXED], SLIGHT)
     label = np.select([use == OVERLAPPED, use == MIXED], [most_code, codes + 1], -1)
     return use, label, np.where(use == MIXED, shared.any_other, np.where(use == OVERLAPPED, most, 0))

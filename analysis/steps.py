@@ -120,6 +120,15 @@ def step_windows(rows: pd.DataFrame) -> StepWindows:
     return StepWindows(steps, starts, np.maximum(ends, starts))
 
 
+def step_at(windows: StepWindows, instants: Int64s) -> Int64s:
+    """The step whose window holds each instant, -1 for none."""
+    steps, starts, ends = windows
+    if not len(steps):
+        return np.full(len(instants), NONE, np.int64)
+    at = np.searchsorted(starts, instants, side="right") - 1
+    return np.where((at >= 0) & (instants < ends[at]), steps[at], NONE)
+
+
 def cpu_windows(trace: Trace, rank: int, run: tuple[int, int]) -> StepWindows:
     """The windows of the steps on CPU lanes: the ranges of the step markers, inside the run."""
     marks = trace.steps[trace.steps["rank"] == rank]

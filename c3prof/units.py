@@ -5,15 +5,9 @@ import math
 NS_PER_US = 1_000
 NS_PER_MS = 1_000_000
 NS_PER_S = 1_000_000_000
-BYTES_PER_GB = 1_000_000_000
 
 _TIME_STEPS = ((NS_PER_S, "s"), (NS_PER_MS, "ms"), (NS_PER_US, "µs"), (1, "ns"))
 _SIZE_STEPS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "B"))
-
-
-def bandwidth_gb_s(size_bytes: float, time_ns: float) -> float:
-    """Decimal GB/s of size_bytes moved in time_ns; NaN when no time passed. Bytes per ns are GB/s."""
-    return size_bytes / time_ns if time_ns > 0 else math.nan
 
 
 def text_of_time(time_ns: float) -> str:

@@ -21,7 +21,6 @@ _BASE_NS = 1_790_857_026_000_000_000
 _MAIN_STREAM = 7
 _LAUNCH_NS, _LATENCY_NS = 4_000, 6_000
 _CPU_OP_NS = 9_000
-_ELEMENT = {"BFloat16": 2, "Float": 4}
 
 
 @dataclass

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from c3prof.renderers.palette import CAUSES, CLASSES, colour
+from c3prof.renderers.palette import CLASSES, colour
 from c3prof.table import Report
 from c3prof.units import NS_PER_MS, text_of_time
 
@@ -282,8 +282,3 @@ def thinned(frame: pd.DataFrame, most: int = POINTS) -> pd.DataFrame:
 def symbols(names: Iterable[str]) -> dict[str, str]:
     """A marker for each name, so that a colour does not stand alone."""
     return {name: _SYMBOLS[place % len(_SYMBOLS)] for place, name in enumerate(sorted(names))}
-
-
-def cause_colour(cause: str) -> str:
-    """The colour of a cause of exposed time."""
-    return CAUSES.get(cause, CAUSES["unknown"])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from c3prof.analysis.bandwidth import fitted_line, t_quantile
+from c3prof.analysis.bandwidth import fitted_line
 from c3prof.analysis.ranks import across_ranks
 from c3prof.analysis.settings import Settings
 from c3prof.sample_traces.ranks import Job, simulated
@@ -102,7 +102,3 @@ def test_generated_job_gives_back_its_alpha_and_bandwidth() -> None:
     row = made[made["n"] > 100].iloc[0]
     assert row["alpha_low"] <= 30_000 <= row["alpha_high"]
     assert row["bandwidth_low"] <= 100 <= row["bandwidth_high"]
-
-
-def test_t_quantiles() -> None:
-    assert [round(t_quantile(0.975, n), 2) for n in (1, 2, 3, 5, 10, 30)] == pytest.approx([12.71, 4.30, 3.18, 2.57, 2.23, 2.04], rel=0.01)

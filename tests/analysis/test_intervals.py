@@ -42,7 +42,6 @@ def test_set_operations() -> None:
     assert pairs_of(intervals.complement(a, -5, 15)) == [(-5, 0), (10, 12)]
     assert pairs_of(intervals.clip(a, 5, 13)) == [(5, 10), (12, 13)]
     assert intervals.contains(a, [-1, 0, 9, 10, 11, 12, 20]).tolist() == [False, True, True, False, False, True, False]
-    assert intervals.busy_per_bin(a, [0, 5, 11, 15, 25]).tolist() == [5, 5, 3, 5]
     assert intervals.shared_ns([0, 9, 13], [9, 13, 13], b).tolist() == [1, 4, 0]
 
 
