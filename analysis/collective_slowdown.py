@@ -45,18 +45,16 @@ class Transfers:
     step: Int64s
 
 
-def transfers(collectives: pd.DataFrame, rows: pd.DataFrame) -> Transfers:
-    """The Transfers of all operations whose transfer time is known.
+def transfers(collectives: pd.DataFrame, operations: pd.DataFrame, rows: pd.DataFrame) -> Transfers:
+    """The Transfers of all operations whose transfer time can be used.
 
-    collectives: table `collectives`; rows: table `_collective_samples`; row i of both is the same record. Records that
-    the ledger calls unfit (first of a window, transfer below the clock bound) carry a note and are left out.
+    collectives, operations, rows: tables `collectives`, `_operations` and `_collective_samples`; row i of each is the
+    same record.
     """
-    known = collectives["transfer_ns"].notna() & rows["signature"].notna() & (collectives["transfer_ns"] > 0) & ~_unfit(collectives["note"])
-    at = np.flatnonzero(known.to_numpy(dtype=bool))
-    key = collectives.iloc[at][["group", "seq", "collective"]].astype(object).agg(tuple, axis=1) if len(at) else []
-    members: dict[tuple[object, ...], list[int]] = defaultdict(list)
-    for place, name in zip(at.tolist(), key, strict=True):
-        members[name].append(place)
+    members: dict[int, list[int]] = defaultdict(list)
+    at = np.flatnonzero(operations["usable"].to_numpy() & rows["signature"].notna().to_numpy())
+    for place, number in zip(at.tolist(), operations["operation"].to_numpy()[at].tolist(), strict=True):
+        members[number].append(place)
     transfer = collectives["transfer_ns"].to_numpy(dtype=float)
     shared = [_largest(rows["shared"].to_numpy(), rows["duration_ns"].to_numpy(), transfer, of) for of in members.values()]
     first = np.array([of[0] for of in members.values()], np.int64)
@@ -68,11 +66,6 @@ def transfers(collectives: pd.DataFrame, rows: pd.DataFrame) -> Transfers:
         shared,
         step[first],
     )
-
-
-def _unfit(note: pd.Series) -> pd.Series:
-    text = note.astype(object).fillna("").astype(str)
-    return text.str.contains("slowdown|while waiting", regex=True)
 
 
 def _largest(shared: npt.NDArray[np.object_], duration: Int64s, transfer: FloatArray, of: Sequence[int]) -> dict[str, float]:
@@ -120,9 +113,11 @@ def transfer_samples(found: Transfers) -> tuple[Samples, npt.NDArray[np.object_]
     return samples, texts
 
 
-def collective_slowdown(collectives: pd.DataFrame, rows: pd.DataFrame, tick_ns: float, counts: Counts) -> pd.DataFrame:
+def collective_slowdown(
+    collectives: pd.DataFrame, operations: pd.DataFrame, rows: pd.DataFrame, tick_ns: float, counts: Counts
+) -> pd.DataFrame:
     """Rows of `slowdown` about collectives, without the judgement over all rows; `rank` is the lowest that recorded it."""
-    found = transfers(collectives, rows)
+    found = transfers(collectives, operations, rows)
     if not len(found.row):
         return pd.DataFrame()
     samples, texts = transfer_samples(found)

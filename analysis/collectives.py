@@ -44,6 +44,16 @@ COLLECTIVES = Schema(
     ),
 )
 
+OPERATIONS = Schema(
+    "_operations",
+    "Which records are one operation, a row a row of `collectives`, in its order",
+    (
+        Column("rank", "int32", "", "global rank"),
+        Column("operation", "int64", "", "number that it shares with the other ranks' records of the same operation"),
+        Column("usable", "bool", "", "its transfer holds no waiting and is long enough: fit for a slowdown"),
+    ),
+)
+
 _RING_FACTORS = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0, "all_to_all": 1.0}
 """Bus bandwidth over algorithm bandwidth is this times (n−1)/n for n ranks, as nccl-tests defines it."""
 
@@ -86,6 +96,13 @@ def ledger(run: Joined, split: Waits, groups: Table, hidden: Floats, exposed: Fl
         "note": notes(split.reasons, len(frame)),
     }
     return Table.of(COLLECTIVES, data)
+
+
+def operations(run: Joined, split: Waits) -> Table:
+    """Table `_operations`: row i is row i of run.trace.collectives."""
+    out = np.logical_or.reduce([split.reasons[name] for name in ("first", "below bound", "partly")])
+    usable = (split.transfer_ns > 0) & ~out
+    return Table.of(OPERATIONS, {"rank": run.trace.collectives["rank"], "operation": split.operation, "usable": usable})
 
 
 def bandwidths(kind: pd.Series, size: Codes, n: Codes, split: Waits, duration: Floats) -> tuple[Floats, Floats, Mask]:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from c3prof.analysis.bandwidth import BANDWIDTH_FIT, bandwidth_fit
 from c3prof.analysis.bucket_plans import BUCKET_PLANS, bucket_plans
 from c3prof.analysis.clock import CLOCKS
-from c3prof.analysis.collectives import COLLECTIVES, ledger
+from c3prof.analysis.collectives import COLLECTIVES, OPERATIONS, ledger, operations
 from c3prof.analysis.collectives_by_kind import COLLECTIVES_BY_KIND, collectives_by_kind
 from c3prof.analysis.groups import PROCESS_GROUPS, process_groups
 from c3prof.analysis.joined import joined
@@ -29,6 +29,7 @@ SCHEMAS = (
     BANDWIDTH_FIT,
     BUCKET_PLANS,
     PROCESS_GROUPS,
+    OPERATIONS,
     CLOCKS,
 )
 
@@ -50,6 +51,7 @@ def across_ranks(trace: Trace, tables: Mapping[str, Table], settings: Settings) 
         fit,
         bucket_plans(run, split, groups, fit),
         groups,
+        operations(run, split),
         run.clocks,
     )
 

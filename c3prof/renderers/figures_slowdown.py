@@ -155,10 +155,9 @@ def interference_map(report: Report) -> Figure | None:
     frame = rows_of(report, "interference")
     if not len(frame):
         return None
-    key = next((name for name in ("kernel_class", "class", "kernel") if name in frame), None)
-    if key is None or not numbers(frame, "slowdown").notna().any():
+    if not numbers(frame, "slowdown").notna().any():
         return None
-    frame = frame.assign(factor=numbers(frame, "slowdown"), co=frame["co_runner"].astype(str), of=frame[key].astype(str))
+    frame = frame.assign(factor=numbers(frame, "slowdown"), co=frame["co_runner"].astype(str), of=frame["kernel_class"].astype(str))
     values = frame.pivot_table("factor", "of", "co", "median")
     made = heat_map(np.log2(values), "co-runner", "class", "×", scale=_DIVERGING, height=max(240, 170 + 34 * len(values)))
     widest = max(float(np.nanmax(np.abs(np.log2(values.to_numpy(np.float64))))), 0.2)

@@ -2,10 +2,15 @@
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from c3prof.analysis.collective_slowdown import transfers
+from c3prof.analysis.ranks import across_ranks
+from c3prof.analysis.settings import Settings
 from c3prof.sample_traces.simulator import Collective, Kernel, Noise, Program, contended
 from tests.analysis.contended_runs import table, trace_of
+from tests.collective_frames import record, trace
 
 
 @pytest.mark.parametrize("slowdown", [1.0, 1.4])
@@ -36,3 +41,17 @@ def test_classes_that_always_come_together(tmp_path: Path) -> None:
     assert found.loc["compute", "slowdown"] == pytest.approx(1.4, rel=0.05)
     assert "classes not separable" in str(found.loc["compute", "note"])
     assert set(found.index) == {"compute"}
+
+
+def test_sends_of_one_number_are_operations_of_their_own() -> None:
+    """0 → 1 takes 10 µs and 2 → 3 takes 30 µs; both are number 7 of their ranks. The all_reduce opens the window."""
+    records = [record(rank, 0, 5, seq=0) for rank in range(4)]
+    for source, time in ((0, 10), (2, 30)):
+        records += [record(source, 20, 20 + time, collective="send", peer=source + 1, seq=7)]
+        records += [record(source + 1, 20, 20 + time, collective="recv", peer=source, seq=7)]
+    run = trace(records)
+    tables = {made.schema.name: made.frame for made in across_ranks(run, {}, Settings())}
+    rows = pd.DataFrame({"signature": "s", "shared": None, "duration_ns": tables["collectives"]["duration_ns"]})
+    found = transfers(tables["collectives"], tables["_operations"], rows)
+    assert found.transfer_ns.tolist() == [10_000, 30_000]
+    assert tables["collectives"]["rank"].iloc[found.row].tolist() == [0, 2]
