@@ -121,13 +121,13 @@ def combine(parts: Iterable[Part], settings: Settings) -> Report:
     return Report(
         tables=shown,
         warnings=tuple(dict.fromkeys((*summary.warnings, *ranks.warnings(tables)))),  # a warning about the whole run comes with every rank of it
-        coverage=_coverage(summary) | ranks.coverage(tables),
+        coverage=_coverage(summary) | ranks.coverage(tables) | contention.coverage(tables),
         inputs=tuple(summary.ranks["path"]),
     )
 
 
 def _coverage(summary: Trace) -> dict[str, object]:
-    """Counts over all ranks, and a rank's own where they matter for telling which one is incomplete."""
+    """The counts of the readers, added up over all ranks."""
     names = list(dict.fromkeys(name for counts in summary.coverage.values() for name in counts))
     return {name: sum(counts.get(name, 0) for counts in summary.coverage.values()) for name in names}
 

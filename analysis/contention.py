@@ -152,6 +152,13 @@ def _region_parts(device: DeviceSamples, clean: CleanTimes) -> tuple[pd.DataFram
     return parts.assign(rank=device.lane.rank, device=device.lane.label, first_collective=first, step=step), region
 
 
+def coverage(tables: Mapping[str, Table]) -> dict[str, float]:
+    """The share of all ranks' compute time that has a clean time to compare with; empty without compute or the table."""
+    frame = tables[SAMPLE_COUNTS.name].frame if SAMPLE_COUNTS.name in tables else SAMPLE_COUNTS.frame()
+    total = int(frame["compute_ns"].sum())
+    return {"clean_baseline_share": float((frame["compute_ns"] * frame["clean_baseline_share"]).sum()) / total} if total else {}
+
+
 def inseparable(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of collectives without numbers: with one rank only, their durations contain waiting for peers."""
     unknown = dict.fromkeys(("slowdown", "slowdown_low", "slowdown_high", "p_value", "q_value", "lost_ns"), np.nan)

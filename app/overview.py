@@ -11,6 +11,7 @@ from c3prof.app.parts import card, graph, missing, stat, warnings, why_empty
 from c3prof.app.query import Query, link
 from c3prof.app.run import Run
 from c3prof.app.timeline import Timeline
+from c3prof.renderers.cells import counts
 from c3prof.renderers.figures import exposed_by_cause, kernel_times, rows_of, run_bar, step_bars
 from c3prof.renderers.figures_slowdown import scorecard_bars
 from c3prof.renderers.findings import Finding, findings, headline_text, key_numbers, readings, scorecard_numbers
@@ -108,8 +109,8 @@ def longest_exposed(timeline: Timeline) -> dict[str, Any]:
 
 def coverage(report: Report) -> Component | None:
     """What was read, dropped and linked, over all ranks."""
-    counts = {name: value for name, value in report.coverage.items() if isinstance(value, int)}
-    if not counts:
+    told = counts(report.coverage)
+    if not told:
         return None
-    rows = [html.Tr([html.Th(name.replace("_", " "), scope="row"), html.Td(f"{value:,}")]) for name, value in counts.items()]
+    rows = [html.Tr([html.Th(words, scope="row"), html.Td(number)]) for words, number in told]
     return html.Details([html.Summary("What the numbers rest on"), html.Table(html.Tbody(rows), className="plain")], className="warnings")

@@ -70,6 +70,7 @@ def coverage(
         "launches_without_activity": int((enqueues & ~launched).sum()),
         "comm_activities": int(comm.sum()),
         "comm_with_metadata": int((comm & (activities["evidence"] == "metadata").to_numpy()).sum()),
+        "comm_without_record": int((comm & (activities["evidence"] == "name").to_numpy()).sum()),
         "comm_suspected": int(classes.suspected.sum()),
         "kind_differs_from_kernel_name": classes.renamed,
         "same_stream_overlaps": _same_stream_overlaps(activities),

@@ -3,12 +3,15 @@
 import html
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
+from c3prof.renderers.cells import counts
 from c3prof.renderers.figures import Figure, exposed_by_cause, kernel_times, run_bar, step_bars
 from c3prof.renderers.figures_collectives import busbw_by_size, rank_map, straggler_bars, time_by_kind
 from c3prof.renderers.figures_slowdown import interference_map, scorecard_bars, slowdown_ranking, waves
 from c3prof.renderers.findings import findings, headline_text, key_numbers, scorecard_numbers
+from c3prof.renderers.values import columns
 from c3prof.table import Column, Report, Table
 from c3prof.units import NS_PER_MS, text_of_time
 
@@ -80,20 +83,17 @@ def _remarks(report: Report) -> Iterator[str]:
     if report.warnings:
         items = "".join(f"<li>{html.escape((one.path + ': ' if one.path else '') + one.message)}</li>" for one in report.warnings[:50])
         yield f"<section class='warn'><h2>What these numbers rest on</h2><ul>{items}</ul></section>"
-    counts = {name: value for name, value in report.coverage.items() if isinstance(value, int)}
-    if counts:
-        rows = "".join(
-            f"<tr><td>{html.escape(str(name)).replace('_', ' ')}</td><td class='number'>{value:,}</td></tr>"
-            for name, value in counts.items()
-        )
+    if told := counts(report.coverage):
+        rows = "".join(f"<tr><td>{html.escape(words)}</td><td class='number'>{number}</td></tr>" for words, number in told)
         yield f"<details><summary>Coverage</summary><div class='wide'><table>{rows}</table></div></details>"
 
 
 def _table(table: Table) -> str:
     shown = [column for column in table.schema.columns if table.frame[column.name].notna().any()]
     head = "".join(f"<th title='{html.escape(column.doc, quote=True)}'>{html.escape(_heading(column))}</th>" for column in shown)
-    columns = [[_cell(value, column) for value in table.frame[column.name].head(ROWS).astype(object)] for column in shown]
-    rows = "".join(f"<tr>{''.join(cells)}</tr>" for cells in zip(*columns, strict=True))
+    values = columns(replace(table, frame=table.frame.head(ROWS)))
+    cells = [[_cell(value, column) for value in values[column.name]] for column in shown]
+    rows = "".join(f"<tr>{''.join(row)}</tr>" for row in zip(*cells, strict=True))
     more = f"<p class='muted'>First {ROWS} of {len(table):,} rows.</p>" if len(table) > ROWS else ""
     title = html.escape(f"{table.schema.title} ({len(table):,})")
     return f"<details><summary>{title}</summary><div class='wide'><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{more}</details>"
@@ -106,7 +106,7 @@ def _heading(column: Column) -> str:
 
 
 def _cell(value: Any, column: Column) -> str:
-    if value is None or value != value or type(value).__name__ == "NAType":  # noqa: PLR0124 - NaN
+    if value is None:
         return "<td class='number'>–</td>"
     if isinstance(value, bool) or column.dtype == "bool":
         return f"<td>{'yes' if value else 'no'}</td>"

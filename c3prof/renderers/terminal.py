@@ -17,12 +17,12 @@ from c3prof.analysis.headline import Headline, headline
 from c3prof.analysis.rank_headline import rank_headline
 from c3prof.errors import DataWarning
 from c3prof.renderers.bars import ASCII, legend
+from c3prof.renderers.cells import counts
 from c3prof.renderers.grid import grid
 from c3prof.renderers.palette import CLASSES
 from c3prof.renderers.values import rows
 from c3prof.renderers.views import BY, PAGES, VIEWS, View
 from c3prof.table import Report, Schema, Table
-from c3prof.units import text_of_time
 
 WIDTH = 100
 _WARNINGS = 8
@@ -180,18 +180,10 @@ def _rest(table: Table, rows_there: int, rows_shown: int, left_out: Sequence[str
 
 def _coverage(coverage: Mapping[str, Any]) -> list[RenderableType]:
     """What the numbers rest on; counts of zero are left out."""
-    told = [_count(name, value) for name, value in coverage.items() if isinstance(value, int | float) and value]
+    told = [f"{words} {text}" for words, text in counts({name: value for name, value in coverage.items() if value})]
     if not told:
         return []
     return [Text("Coverage", style="bold"), Padding(Text(" · ".join(told), style="dim"), (0, 0, 0, 2)), Text()]
-
-
-def _count(name: str, value: float) -> str:
-    """events 1,234; clock bound 5.27 µs; clean baseline share 0.93."""
-    words = name.removesuffix("_ns").replace("_", " ")
-    if name.endswith("_ns"):
-        return f"{words} {text_of_time(value)}"
-    return f"{words} {value:,}" if isinstance(value, int) else f"{words} {value:.3g}"
 
 
 def _warnings(warnings: Sequence[DataWarning]) -> list[RenderableType]:

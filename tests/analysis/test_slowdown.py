@@ -194,3 +194,11 @@ def test_nothing_at_all(tmp_path: Path) -> None:
     names = ("slowdown", "interference", "c3", "c3_by_step", "c3_regions", "footprint")
     report = analyze(trace, Settings(only=names))
     assert {name: len(found) for name, found in report.items()} == dict.fromkeys(names, 0)
+
+
+def test_coverage_says_how_much_compute_has_a_control(tmp_path: Path) -> None:
+    """8 of A at 100 µs, half of them alone; 4 of B at 300 µs, never alone → 800 of 2000 µs."""
+    kernels = [("a", 100.0, A, None), ("a", 100.0, A, (0.0, 100.0)), ("b", 300.0, B, (0.0, 300.0))] * 4
+    report = analyze(trace_of(tmp_path, run_of(kernels)))
+    assert report.coverage["clean_baseline_share"] == pytest.approx(0.4)
+    assert report.coverage["comm_without_record"] == 0
