@@ -9,6 +9,8 @@ from c3prof.analysis import analyze
 from c3prof.analysis.settings import Settings
 from c3prof.trace import Trace
 
+pytest.importorskip("torch", reason="real ranks need torch")
+
 Traces = Callable[..., Trace]
 
 N = 3
