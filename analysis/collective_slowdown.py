@@ -140,7 +140,7 @@ def _by_class(found: Transfers, samples: Samples, measured: pd.DataFrame) -> pd.
     """Rows beside single classes of compute, where one fit separates them; a remark on the row of their union where not."""
     union = samples.labels.index(UNION_OF_COMPUTE)
     rows = []
-    for place in np.flatnonzero((measured["label"] == union) & measured["rate"].notna() & measured["best"]):
+    for place in np.flatnonzero((measured["label"] == union) & measured["rate"].notna() & measured["best"]).tolist():
         row = measured.iloc[place]
         mine = np.flatnonzero((samples.signature == row["signature"]) & (samples.label == union) & (samples.use == OVERLAPPED))
         names = sorted({name for at in mine.tolist() for name in found.shared[at] if name.startswith(COMPUTE + ":")})
@@ -157,5 +157,7 @@ def _by_class(found: Transfers, samples: Samples, measured: pd.DataFrame) -> pd.
             number = number if known else {**number, **dict.fromkeys(("rate", "rate_low", "rate_high"), np.nan)}
             lost = {"lost_ns": float((1 - fit.rate[i]) * shared[:, i].sum()), "p_value": fit.p_value[i] if known else np.nan}
             note = "joint fit over classes of compute" if known else "rate not identifiable"
-            rows.append({**row.to_dict(), **number, **lost, "error": fit.error[i], "class_name": name, "note": note, "overlapped_ns": np.nan})
+            rows.append(
+                {**row.to_dict(), **number, **lost, "error": fit.error[i], "class_name": name, "note": note, "overlapped_ns": np.nan}
+            )
     return pd.DataFrame(rows)

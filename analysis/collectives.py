@@ -132,7 +132,7 @@ def integers(values: Codes, known: Mask) -> npt.NDArray[np.object_]:
 
 
 def _sequence(run: Joined) -> tuple[Codes, Mask]:
-    """Recorded sequence numbers; for operations matched by order their place in the group."""
+    """Recorded sequence numbers; for operations matched by order their place in the group, unless others have numbers there."""
     seq = run.trace.collectives["seq"].to_numpy()
     operation, group = run.matches.operation, run.groups.code
     placed = operation >= 0
@@ -144,4 +144,5 @@ def _sequence(run: Joined) -> tuple[Codes, Mask]:
     count = np.cumsum(fresh)
     place = count - np.maximum.accumulate(np.where(starts, count, 0))
     order[np.flatnonzero(placed)[by]] = place
-    return np.where(run.matches.by_order, order, seq), np.where(run.matches.by_order, placed, seq >= 0)
+    numbered = np.isin(group, group[~run.matches.by_order & (seq >= 0)])
+    return np.where(run.matches.by_order, order, seq), np.where(run.matches.by_order, placed & ~numbered, seq >= 0)

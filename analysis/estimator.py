@@ -24,7 +24,8 @@ ENOUGH = 6
 
 _OUTLIER_MADS = 6
 _CHUNK = 4096
-_MOST_PRIOR = 100.0
+_MOST_PRIOR = 20.0
+_SCATTER = 0.1, 5.0  # of ln(variance), for which the prior lies between 20 and 1
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ def _prior(own: FloatArray, freedom: FloatArray, group: IntArray, used: BoolArra
     scatter = ratio(rows.sums((level - centre[rows.label]) ** 2), rows.sizes - 1)
     beyond = scatter - rows.means(_trigamma(half))
     with np.errstate(invalid="ignore", divide="ignore"):
-        prior = np.where(beyond > 0, np.clip(2 * _inverse_trigamma(beyond), 1.0, _MOST_PRIOR), _MOST_PRIOR)
+        prior = np.where(beyond > 0, np.clip(2 * _inverse_trigamma(np.clip(beyond, *_SCATTER)), 1.0, _MOST_PRIOR), _MOST_PRIOR)
     known = rows.sizes >= MINIMUM
     prior = np.where(known, prior, 0.0)
     with np.errstate(invalid="ignore"):

@@ -16,6 +16,7 @@ from c3prof.analysis.joined import joined
 from c3prof.analysis.settings import Settings
 from c3prof.analysis.stragglers import STRAGGLERS, STRAGGLERS_BY_STEP, WAITS_BY_RANK, stragglers
 from c3prof.analysis.waits import NOTES, waits
+from c3prof.errors import DataWarning
 from c3prof.table import Table
 from c3prof.trace import Trace
 
@@ -53,7 +54,7 @@ def across_ranks(trace: Trace, tables: Mapping[str, Table], settings: Settings) 
     )
 
 
-def coverage(tables: Mapping[str, Table]) -> dict[str, object]:
+def coverage(tables: Mapping[str, Table]) -> dict[str, int]:
     """What the numbers about ranks rest on (docs/metrics.md §6); empty without their tables."""
     if "process_groups" not in tables:
         return {}
@@ -67,6 +68,25 @@ def coverage(tables: Mapping[str, Table]) -> dict[str, object]:
         "ranks_without_common_clock": int(clock["offset_ns"].isna().sum()),
         **({} if len(clock) < 2 or math.isnan(bound) else {"clock_bound_ns": math.ceil(bound)}),
     }
+
+
+def warnings(tables: Mapping[str, Table]) -> list[DataWarning]:
+    """What a reader of the numbers about ranks should know; nothing without their tables."""
+    found = coverage(tables)
+    lost, torn = (found.get(name, 0) for name in ("ranks_without_common_clock", "collectives_contradicting_kind"))
+    made = []
+    if lost:
+        message = (
+            f"{lost} ranks share no synchronizing collective with another: waits and transfers on them are null, bandwidths lower bounds"
+        )
+        made.append(DataWarning("no-common-clock", message, lost))
+    if torn:
+        made.append(
+            DataWarning(
+                "contradicting-ends", f"{torn} communication records end in a way that their kind does not allow; their wait is null", torn
+            )
+        )
+    return made
 
 
 def _overlap(tables: Mapping[str, Table], n: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:

@@ -169,7 +169,8 @@ def _dose_frame(samples: Samples, rows: Rows, context: Context) -> tuple[pd.Data
     number = found.varies & ~short & (found.low > 0)
     reasons = {
         "never clean, overlap does not vary": ~found.varies & (sides.clean.sizes == 0),
-        f"too few samples ({MINIMUM} clean and {MINIMUM} overlapped needed), overlap does not vary": ~found.varies & (sides.clean.sizes > 0),
+        f"too few samples ({MINIMUM} clean and {MINIMUM} overlapped needed), overlap does not vary": ~found.varies
+        & (sides.clean.sizes > 0),
         "below the timer's resolution": short,
         "rate not identifiable": found.varies & ~short & ~number,
     }

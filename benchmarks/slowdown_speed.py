@@ -1,6 +1,6 @@
 """How long the tables of contention take, and how much memory: one rank, so many activities.
 
-    python benchmarks/slowdown_speed.py [--activities 1000000] [--signatures 2000] [--steps 50]
+python benchmarks/slowdown_speed.py [--activities 1000000] [--signatures 2000] [--steps 50]
 """
 
 import argparse
@@ -60,7 +60,11 @@ def crowded(activities: int, signatures: int, steps: int) -> Trace:
 
 def filled(schema: Schema, rows: int, columns: dict[str, Any]) -> pd.DataFrame:
     """A frame with these columns, the others 0, one text, or unknown."""
-    blank = {"category": pd.Categorical.from_codes(np.zeros(rows, int), categories=["x"]), "object": [None] * rows, "bool": np.zeros(rows, bool)}
+    blank = {
+        "category": pd.Categorical.from_codes(np.zeros(rows, int), categories=["x"]),
+        "object": [None] * rows,
+        "bool": np.zeros(rows, bool),
+    }
     others = {c.name: blank.get(c.dtype, np.zeros(rows)) for c in schema.columns if c.default is ... and c.name not in columns}
     return schema.frame({**others, **columns})
 

@@ -80,14 +80,14 @@ def _late(report: Report) -> Iterator[Finding]:
 
 
 def _idle(report: Report) -> Iterator[Finding]:
-    """Time in which devices run nothing."""
+    """Time in which nothing runs."""
     frame = rows_of(report, "overlap")
     if not len(frame):
         return
     idle, span = numbers(frame, "idle_ns").sum(), numbers(frame, "span_ns").sum()
     if span > 0:
         share = f"{100 * idle / span:.0f} % of the time" if idle > 0 else ""
-        yield Finding(f"Devices are idle for {text_of_time(float(idle))}, {share}.", float(idle), "/tables", {"table": _idle_table(report)})
+        yield Finding(f"Nothing runs for {text_of_time(float(idle))}, {share}.", float(idle), "/tables", {"table": _idle_table(report)})
 
 
 def _idle_table(report: Report) -> str:
@@ -144,7 +144,8 @@ def _score(frame: pd.DataFrame, name: str, unit: str) -> tuple[str, str]:
     values = [numbers(frame, column) if column in frame else pd.Series(dtype=float) for column in (name, f"{name}_low", f"{name}_high")]
     value, low, high = (_score_text(float(part.median()) if part.notna().any() else math.nan, unit) for part in values)
     if len(frame) > 1:
-        return value, f"median of {int(values[0].notna().sum()):,} ranks"
+        known = int(values[0].notna().sum())
+        return value, f"median of {known:,} ranks" if known > 1 else f"{known} of {len(frame):,} ranks"
     return value, f"{low} to {high}" if "–" not in (low, high) else ""
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from c3prof.analysis.ranks import across_ranks
+from c3prof.analysis.ranks import across_ranks, warnings
 from c3prof.analysis.settings import Settings
 from c3prof.sample_traces.ranks import Job, simulated
 from c3prof.trace import Trace
@@ -239,3 +239,19 @@ def test_no_collectives_at_all_gives_empty_tables() -> None:
     made = tables(trace([], ranks=[0, 1], world=2))
     assert {name for name, frame in made.items() if len(frame)} == {"waits_by_rank", "clocks"}
     assert column(made["waits_by_rank"], "wait_ns") == [None, None]
+
+
+def test_places_do_not_pass_for_numbers_where_others_have_numbers() -> None:
+    numbered = [record(r, 100 * k, 100 * k + 5, seq=k) for r in (0, 1) for k in range(3)]
+    bare = [record(r, 100 * k + 50, 100 * k + 55) for r in (0, 1) for k in range(3)]
+    made = ledger(trace([*numbered, *bare]))
+    assert list(made["seq"][:6]) == [0, None, 1, None, 2, None]
+    assert made["wait_ns"].notna().all()
+
+
+def test_ranks_that_nothing_ties_are_a_warning() -> None:
+    run = trace(
+        [record(0, 0, 9, collective="broadcast", peer=0, seq=0), record(1, 3, 9, collective="broadcast", peer=0, seq=0)], hosts=None
+    )
+    found = warnings({table.schema.name: table for table in across_ranks(run, {}, Settings())})
+    assert [(warning.code, warning.count) for warning in found] == [("no-common-clock", 1)]

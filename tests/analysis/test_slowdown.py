@@ -7,6 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from c3prof.analysis import analyze
+from c3prof.analysis.contention import contention
+from c3prof.analysis.interference import flagged
+from c3prof.analysis.settings import Settings
 from c3prof.sample_traces.simulator import Collective, Kernel, Noise, Program, contended
 from tests.analysis.contended_runs import matmul, run_of, step_marks, table, trace_of
 from tests.kineto_files import document, nccl
@@ -94,7 +98,8 @@ def test_nothing_planted_flags_nothing(tmp_path: Path) -> None:
     for seed in range(20):
         program = Program(kernels, [Collective(500, after=1, share=0.5, delay=40)], steps=20, noise=Noise(0.03, 0.01, 4, 0.01))
         folder = tmp_path / str(seed)
-        flags += bool(table(trace_of(folder, *contended(program, seed)), "slowdown")["interference"].any())
+        _, rows, *_ = contention(trace_of(folder, *contended(program, seed)), {}, Settings())
+        flags += bool(flagged(rows.frame)["interference"].any())
     assert flags <= 1
 
 
@@ -111,7 +116,10 @@ def test_outliers_are_left_out_and_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kernels", "reason"),
     [
-        ([("gemm", 100.0, A, None)] * 2 + [("gemm", 150.0, A, (0.0, 150.0))] * 5, "too few samples (3 clean and 3 overlapped needed), overlap does not vary"),
+        (
+            [("gemm", 100.0, A, None)] * 2 + [("gemm", 150.0, A, (0.0, 150.0))] * 5,
+            "too few samples (3 clean and 3 overlapped needed), overlap does not vary",
+        ),
         ([("gemm", 100.0, A, None)] * 5 + [("gemm", 150.0, A, (0.0, 150.0))] * 2, "too few samples"),
         ([("gemm", 4.0, A, None)] * 5 + [("gemm", 7.0, A, (0.0, 7.0))] * 5, "below the timer's resolution"),
         ([("gemm", 50.0, A, None), ("gemm", 200.0, A, None)] * 5 + [("gemm", 300.0, A, (0.0, 300.0))] * 5, "mixed clean sample"),
@@ -183,5 +191,6 @@ def test_collective_with_one_rank(tmp_path: Path) -> None:
 def test_nothing_at_all(tmp_path: Path) -> None:
     """No communication: tables without rows, no error and no warning."""
     trace = trace_of(tmp_path, run_of([("gemm", 100.0, A, None)] * 3))
-    for name in ("slowdown", "interference", "c3", "c3_by_step", "c3_regions", "footprint"):
-        assert len(table(trace, name)) == 0, name
+    names = ("slowdown", "interference", "c3", "c3_by_step", "c3_regions", "footprint")
+    report = analyze(trace, Settings(only=names))
+    assert {name: len(found) for name, found in report.items()} == dict.fromkeys(names, 0)
