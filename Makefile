@@ -24,7 +24,8 @@ lint: .venv/dev ## linters, types and import contracts
 	$(BIN)/lint-imports
 
 fuzz: .venv/dev ## native scan against the Python one, with sanitizers, for minutes
-	$(BIN)/python tests/readers/fuzz_scan.py
+	$(BIN)/python tests/readers/fuzz_scan.py --sanitize --files 20000
+	$(BIN)/python tests/readers/fuzz_scan.py --files 100000
 
 bench: .venv/dev ## speed and memory against other tools → docs/benchmarks.md
 	$(BIN)/python benchmarks/run.py

@@ -24,8 +24,8 @@ ENOUGH = 6
 
 _OUTLIER_MADS = 6
 _CHUNK = 4096
-_MOST_PRIOR = 100.0
-_SCATTER = 0.02, 5.0  # of ln(variance), for which the prior lies between 100 and 1
+_MOST_PRIOR = 20.0
+_SCATTER = 0.1, 5.0  # of ln(variance), for which the prior lies between 20 and 1
 
 
 @dataclass(frozen=True)

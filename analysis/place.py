@@ -10,7 +10,7 @@ from c3prof.analysis.segments import FloatArray, IntArray, Segments, ratio
 from c3prof.analysis.sides import Sides
 
 _PARTS = 32  # more than there are
-_BORROWED = 3.0  # degrees of freedom that the group's spread is worth
+_BORROWED = 2.0  # degrees of freedom that the group's spread is worth
 
 
 def with_place(sides: Sides, alone: FloatArray, variance: FloatArray, freedom: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -18,7 +18,7 @@ def with_place(sides: Sides, alone: FloatArray, variance: FloatArray, freedom: F
 
     The sum goes over the sixteenths of the step, or over the places of the name in it, whichever gives more; τ² is the
     variance between them in the row's clean samples, beyond what the scatter within explains, together with that of its
-    group (weighing 3 degrees of freedom).
+    group (weighing 2 degrees of freedom).
     """
     added, worth = np.zeros(sides.rows), np.ones(sides.rows)
     for clean_part, over_part in ((sides.clean_part, sides.over_part), (sides.clean_place % _PARTS, sides.over_place % _PARTS)):

@@ -5,6 +5,7 @@ thread can end the process. So a window is not opened while another profiler run
 """
 
 import gzip
+import os
 import shutil
 import threading
 import time
@@ -153,9 +154,11 @@ class Kineto:
             _compress(plain, part)
             part.replace(self._folder.path / name)
         finally:
-            # Kineto leaves a .tmp behind on a full disk, which would starve the other files.
+            # On a full disk Kineto leaves a .tmp behind and keeps it open: what is only unlinked would starve the other files.
             for path in (plain, plain.with_name(plain.name + ".tmp"), part):
-                path.unlink(missing_ok=True)
+                if path.exists():
+                    os.truncate(path, 0)
+                    path.unlink()
         self._files.append(self._folder.file_record("kineto", name, self._first_step, self._step - 1))
 
     def _giving_way(self, original: Callable[..., Any]) -> Callable[..., Any]:

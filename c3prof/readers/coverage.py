@@ -27,6 +27,7 @@ _DAMAGE = {
     "bad-event": "events that cannot be read were dropped, first",
     "cut": "the file ends in the middle, the last event is lost,",
     "nested": "traceEvents is nested a level too deep; read all the same,",
+    "separator": "a comma too many or missing between events, read all the same, first",
     "trailing": "more data behind the end,",
     "deep": "values nested too deep were dropped, first",
     "not-json": "this is not JSON,",

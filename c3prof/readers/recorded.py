@@ -52,8 +52,12 @@ def joined(collectives: pd.DataFrame, records: pd.DataFrame) -> tuple[pd.DataFra
     launched[found] = records["start_ns"].to_numpy()[match[found]]
     ends = collectives["launch_end_ns"].to_numpy(copy=True)
     ends[found] = records["launch_end_ns"].to_numpy()[match[found]]
+    # gloo's span outlives the collective by its callbacks: whoever was told of the end, or waited for it, knows better.
+    told = np.where((match >= 0) & on_host, records["end_ns"].to_numpy()[match], NONE)
+    start, end = collectives["start_ns"].to_numpy(), collectives["end_ns"].to_numpy()
+    end = np.where(told > start, np.minimum(end, told), end)
     kept = {name: collectives[name].array for name in COLLECTIVES.names}
-    return _ordered({**kept, **columns, "launch_end_ns": ends}, launched), len(found)
+    return _ordered({**kept, **columns, "end_ns": end, "launch_end_ns": ends}, launched), len(found)
 
 
 def with_backend_durations(records: pd.DataFrame, dumped: pd.DataFrame) -> pd.DataFrame:

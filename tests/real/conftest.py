@@ -8,13 +8,10 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="real runs need torch")
-
-from c3prof.readers import load  # noqa: E402  # torch decides first whether there is anything to run
-from c3prof.trace import Trace  # noqa: E402
-from tests.collectors.ranks import run_ranks  # noqa: E402
-from tests.real import jobs  # noqa: E402
-from tests.real.network import limited  # noqa: E402
+from c3prof.readers import load
+from c3prof.trace import Trace
+from tests.collectors.ranks import run_ranks
+from tests.real.network import limited
 
 Run = Callable[..., Path]
 
@@ -33,6 +30,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
     @cache
     def folder(program: str, ranks: int = 2, namespace: str | None = None, options: tuple[tuple[str, Any], ...] = ()) -> Path:
+        from tests.real import jobs  # noqa: PLC0415  # imports torch, which the tests that ask for a run have looked for
+
         place = root / f"{program}-{ranks}-{len(list(root.iterdir()))}"
         codes = run_ranks(jobs.recorded, ranks, program, str(place), namespace, dict(options), timeout_s=120)
         assert codes == [0] * ranks
