@@ -15,7 +15,7 @@ from c3prof.analysis.clock_fit import FEW, STANDARD_ERRORS, Ends, Lines, common_
 from c3prof.matching import Matches, ProcessGroups
 from c3prof.table import Column, Schema, Table
 from c3prof.trace import NONE, Trace
-from c3prof.units import NS_PER_MS
+from c3prof.units import NS_PER_MS, NS_PER_US
 
 SYNCHRONIZING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")
 """Collectives that no rank leaves before the last one came, so that they end everywhere at once."""
@@ -23,7 +23,7 @@ SYNCHRONIZING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ba
 _SOME = 3
 """Fewer ends than this say nothing of their scatter."""
 
-COARSEST_TICK_NS = 1_000
+COARSEST_TICK_NS = NS_PER_US
 """A timer is at least this fine; a larger common divisor of a file's times is chance among few events."""
 
 CLOCKS = Schema(

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from c3prof.analysis.overlap import OUTSIDE
 from c3prof.analysis.significance import t_factor
 from c3prof.table import Column, Report, Schema, Table
 from c3prof.trace import Trace
@@ -60,7 +61,7 @@ def _parts(report: Report) -> Samples:
     for name in ("overlap_by_step", "overlap"):
         frame = report[name].frame if name in report else pd.DataFrame()
         if name == "overlap_by_step" and len(frame):
-            frame = frame[~frame["step"].astype(str).isin(("outside", "-1"))]
+            frame = frame[frame["step"].notna() & (frame["step"].astype(str) != OUTSIDE)]
         if len(frame):
             values = frame[list(_PARTS)].apply(pd.to_numeric, errors="coerce").astype(np.float64)
             step = frame["step"].astype(str).astype(np.int64) if name == "overlap_by_step" else pd.Series(0, frame.index)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from c3prof.analysis.clock import COARSEST_TICK_NS
 from c3prof.analysis.dose_response import dose_response
 from c3prof.analysis.estimator import MINIMUM, Rates, rates
 from c3prof.analysis.mixture import mixed
@@ -48,7 +49,6 @@ SLOWDOWN = Schema(
 CALIBRATION, SAME_TRACE, BASELINE, DOSE_RESPONSE, NO_EVIDENCE = LADDER = ("calibration", "same-trace", "baseline", "dose-response", "none")
 
 _TICKS = 10
-_COARSEST_TICK_NS = 1000
 _WIDE = 0.3
 _DISAGREEMENT = 0.1
 _MANY = 0.15  # of the samples: more are no outliers but another kind of work
@@ -65,7 +65,7 @@ class Context:
 
 def tick_of(ranks: pd.DataFrame) -> float:
     """The timer's resolution in ns; at most 1 µs, since no recorder is coarser: a larger gcd is chance in a short file."""
-    return float(np.clip(ranks["tick_ns"].min(), 1, _COARSEST_TICK_NS)) if len(ranks) else 1.0
+    return float(np.clip(ranks["tick_ns"].min(), 1, COARSEST_TICK_NS)) if len(ranks) else 1.0
 
 
 def measured_rows(samples: Samples, context: Context, baseline: tuple[Samples, int] | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:

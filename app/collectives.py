@@ -35,5 +35,5 @@ def page(run: Run, _: Query) -> Component:
         elif name in ("collectives", "bandwidth_fit"):
             body.append(card(title, missing(why_empty(report, name)), wide=True))
     return html.Div(
-        [head("Collectives", _ABOUT), *body, warnings(report, ("unmatched-collectives", "missing-ranks"))], className="page grid-page"
+        [head("Collectives", _ABOUT), *body, warnings(report, ("contradicting-ends", "missing-ranks"))], className="page grid-page"
     )

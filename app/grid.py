@@ -1,6 +1,5 @@
 """A Table as an AG Grid: numbers as numbers with their unit, help for each column from the schema, text as text."""
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from dash import html
 from dash.development.base_component import Component
 
 from c3prof.app.timeline import readable
+from c3prof.renderers.cells import heading_in_ms
 from c3prof.table import Column, Table
 
 ROWS = 2_000
@@ -65,7 +65,7 @@ def _column(column: Column, frame: pd.DataFrame) -> dict[str, Any]:
     numeric = column.dtype.startswith(("int", "float")) or column.unit != ""
     made: dict[str, Any] = {
         "field": column.name,
-        "headerName": _heading(column),
+        "headerName": heading_in_ms(column),
         "headerTooltip": column.doc + (f" [{column.unit}]" if column.unit else ""),
         "tooltipField": column.name,
     }
@@ -81,12 +81,6 @@ def _column(column: Column, frame: pd.DataFrame) -> dict[str, Any]:
     if column.name == "rank":
         made["pinned"] = "left"
     return made
-
-
-def _heading(column: Column) -> str:
-    words = re.sub(r"_(ns|gb_s|bytes|ppm)$", "", column.name).replace("_", " ")
-    unit = {"ns": "ms", "GB/s": "GB/s"}.get(column.unit, column.unit)
-    return f"{words} [{unit}]" if unit else words
 
 
 def _number_format(column: Column, frame: pd.DataFrame) -> str:

@@ -46,7 +46,7 @@ def page(run: Run, query: Query) -> Component:
         content = grid(table, f"{name}-grid") if table is not None and len(table) else missing(why_empty(report, name))
         body.append(card(title, content, wide=True))
     return html.Div(
-        [head("Ranks", _ABOUT), *body, warnings(report, ("missing-ranks", "duplicate-rank", "clock"))], className="page grid-page"
+        [head("Ranks", _ABOUT), *body, warnings(report, ("missing-ranks", "duplicate-rank", "no-common-clock"))], className="page grid-page"
     )
 
 

@@ -52,7 +52,7 @@ def page(run: Run, query: Query) -> Component:
             wide=True,
         ),
         _footprint(run),
-        warnings(report, ("few-samples", "first-step-included", "unattributable-fused")),
+        warnings(report, ("unattributable-fused", "suspected-comm")),
     ]
     return html.Div([head("Slowdown", _ABOUT), *body], className="page grid-page")
 

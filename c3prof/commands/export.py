@@ -8,6 +8,7 @@ import typer
 from c3prof.commands import options
 from c3prof.config import config
 from c3prof.errors import WrongSettings
+from c3prof.units import NS_PER_MS
 
 Perfetto = Annotated[str | None, typer.Option("--perfetto", metavar="OUT", help="File for ui.perfetto.dev, such as out.json.gz.")]
 Window = Annotated[str | None, typer.Option("--window", metavar="A-B", help="Only from A to B ms after the first span.")]
@@ -53,7 +54,7 @@ def _window(text: str | None) -> tuple[int, int] | None:
         return None
     first, _, last = text.partition("-")
     try:
-        window = round(float(first) * 1e6), round(float(last) * 1e6)
+        window = round(float(first) * NS_PER_MS), round(float(last) * NS_PER_MS)
     except (ValueError, OverflowError):
         window = (0, 0)
     if window[0] >= window[1]:

@@ -1,6 +1,7 @@
 """One value → the few characters that a person reads, by the unit of its column."""
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,6 +55,13 @@ def heading(column: Column) -> str:
     if column.unit in ("", "ns", "B", "ratio"):
         return name.replace("_", " ")
     return f"{name.replace('_', ' ')} [{column.unit}]"
+
+
+def heading_in_ms(column: Column) -> str:
+    """The same where cells carry no unit and times are in ms: exposed_ns → exposed [ms]."""
+    unit = {"ns": "ms"}.get(column.unit, column.unit)
+    name = re.sub(r"_(ns|gb_s|bytes|ppm)$", "", column.name).replace("_", " ")
+    return f"{name} [{unit}]" if unit else name
 
 
 def counts(coverage: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from c3prof.analysis.overlap import OUTSIDE
 from c3prof.renderers.palette import CLASSES, colour
 from c3prof.table import Report
 from c3prof.units import NS_PER_MS, text_of_time
@@ -23,7 +24,6 @@ _STEPS_SHOWN = 400
 POINTS = 4_000
 """Points that a scatter has at most, over all its parts."""
 
-_NOT_A_STEP = ("outside", "-1")
 _WRAPPERS = frozenset({"Kernel", "Kernel2", "kernel", "device_kernel"})
 _SYMBOLS = (
     "circle",
@@ -95,7 +95,7 @@ def steps_only(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows of real steps, their numbers as int."""
     if not len(frame):
         return frame
-    frame = frame[~frame["step"].astype(str).isin(_NOT_A_STEP) & frame["step"].notna()]
+    frame = frame[frame["step"].notna() & (frame["step"].astype(str) != OUTSIDE)]
     return frame.assign(step=frame["step"].astype(str).astype(np.int64))
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from c3prof.renderers.figures import POINTS, Figure, figure, hatched, heat_map, numbers, plain, rows_of, steps_only, symbols, thinned
 from c3prof.renderers.palette import CLASSES, colour
 from c3prof.table import Report
-from c3prof.units import NS_PER_MS
+from c3prof.units import NS_PER_MS, NS_PER_US
 
 _CELLS = 200_000
 """Cells that a map has at most."""
@@ -72,7 +72,7 @@ def _fits(report: Report, points: pd.DataFrame) -> Iterator[dict[str, Any]]:
             "mode": "lines",
             "x": size.tolist(),
             "y": values.round(4).tolist(),
-            "name": f"{plain(kind)}: α {float(alpha) / 1_000:.3g} µs, {float(bandwidth):.3g} GB/s",
+            "name": f"{plain(kind)}: α {float(alpha) / NS_PER_US:.3g} µs, {float(bandwidth):.3g} GB/s",
             "line": {"color": colour(kind), "width": 2},
             "hoverinfo": "skip",
         }

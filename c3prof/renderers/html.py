@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from c3prof.renderers.cells import counts
+from c3prof.renderers.cells import counts, heading_in_ms
 from c3prof.renderers.figures import Figure, exposed_by_cause, kernel_times, run_bar, step_bars
 from c3prof.renderers.figures_collectives import busbw_by_size, rank_map, straggler_bars, time_by_kind
 from c3prof.renderers.figures_slowdown import interference_map, scorecard_bars, slowdown_ranking, waves
@@ -90,19 +90,13 @@ def _remarks(report: Report) -> Iterator[str]:
 
 def _table(table: Table) -> str:
     shown = [column for column in table.schema.columns if table.frame[column.name].notna().any()]
-    head = "".join(f"<th title='{html.escape(column.doc, quote=True)}'>{html.escape(_heading(column))}</th>" for column in shown)
+    head = "".join(f"<th title='{html.escape(column.doc, quote=True)}'>{html.escape(heading_in_ms(column))}</th>" for column in shown)
     values = columns(replace(table, frame=table.frame.head(ROWS)))
     cells = [[_cell(value, column) for value in values[column.name]] for column in shown]
     rows = "".join(f"<tr>{''.join(row)}</tr>" for row in zip(*cells, strict=True))
     more = f"<p class='muted'>First {ROWS} of {len(table):,} rows.</p>" if len(table) > ROWS else ""
     title = html.escape(f"{table.schema.title} ({len(table):,})")
     return f"<details><summary>{title}</summary><div class='wide'><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{more}</details>"
-
-
-def _heading(column: Column) -> str:
-    words = column.name.removesuffix("_ns").removesuffix("_gb_s").replace("_", " ")
-    unit = "ms" if column.unit == "ns" else column.unit
-    return f"{words} [{unit}]" if unit else words
 
 
 def _cell(value: Any, column: Column) -> str:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 from isal import igzip
 
-from c3prof.analysis.intervals import union
+from c3prof.analysis.busy import busy
 from c3prof.table import Report
 from c3prof.trace import CPU_DEVICE, Trace
 from c3prof.units import NS_PER_MS, NS_PER_US
@@ -188,9 +188,8 @@ def _counters(trace: Trace, rank: int, window: tuple[int, int] | None, begin: in
 
 def overlap_edges(activities: pd.DataFrame) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Instants at which communication of one device becomes hidden, exposed or ends, ascending, and what holds from each on."""
-    cls = activities["class"].astype(str).to_numpy()
-    start, end = activities["start_ns"].to_numpy(), activities["end_ns"].to_numpy()
-    compute, comm = (union(start[mask], end[mask]) for mask in (np.isin(cls, ("compute", "fused")), np.isin(cls, ("comm", "fused"))))
+    now = busy(activities)
+    compute, comm = now.p, now.q
     edges = np.unique(np.concatenate([*compute, *comm]))
     in_comm, in_compute = (np.searchsorted(s.starts, edges, "right") > np.searchsorted(s.ends, edges, "right") for s in (comm, compute))
     hidden, exposed = in_comm & in_compute, in_comm & ~in_compute

@@ -82,7 +82,7 @@ def test_the_same_trace_gives_the_same_bytes(trace):
 
 
 def test_edges_of_a_device_without_communication():
-    frame = pd.DataFrame({"class": ["compute"], "start_ns": [0], "end_ns": [5]})
+    frame = pd.DataFrame({"class": pd.Categorical(["compute"]), "start_ns": [0], "end_ns": [5]})
     edges, hidden, exposed = overlap_edges(frame)
     assert edges.tolist() == [0]
     assert not hidden.any()
