@@ -1,4 +1,6 @@
-"""Scale of everything about many ranks, on generated jobs: python benchmarks/ranks.py join|pool|memory.
+"""Scale of everything about many ranks, on generated jobs.
+
+    python benchmarks/ranks.py [join|pool|memory]     # all three without a word
 
 join: 64, 256 and 1,024 ranks of 2,000 collectives each, joined; seconds, GB and microseconds a record.
 pool: 8 ranks of 500,000 events with 1 and 2 workers, median of 3.
@@ -89,20 +91,20 @@ def _status_gb(pid: int, key: str) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["join", "pool", "memory"])
+    parser.add_argument("what", choices=["join", "pool", "memory"], nargs="?")
     parser.add_argument("--ranks", type=int, help="join: only this many")
     parser.add_argument("--events", type=int, default=0)
     parser.add_argument("--repeats", type=int, default=3)
     asked = parser.parse_args()
-    if asked.what == "pool":
-        pool(asked.events or 500_000, asked.repeats)
-    elif asked.what == "memory":
-        memory(asked.ranks or 64, asked.events or 50_000, 2.0)
-    elif asked.ranks:
+    if asked.what == "join" and asked.ranks:
         join(asked.ranks)
-    else:
+    elif asked.what in (None, "join"):
         for ranks in (64, 256, 1024):
             subprocess.run([sys.executable, __file__, "join", "--ranks", str(ranks)], check=True)
+    if asked.what in (None, "pool"):
+        pool(asked.events or 500_000, asked.repeats)
+    if asked.what in (None, "memory"):
+        memory(asked.ranks or 64, asked.events or 50_000, 2.0)
 
 
 if __name__ == "__main__":

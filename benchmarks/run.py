@@ -1,10 +1,12 @@
-"""Runs the benchmarks, each a script of its own that prints a Markdown section, and writes docs/benchmarks.md.
+"""Runs the benchmarks, each a script of its own, and writes docs/benchmarks.md.
 
     python benchmarks/run.py [name …]     # load_and_overlap, ranks, …; all without a name
 
-A section that is not run again keeps its last result.
+A script prints a Markdown section, or plain lines under the first line of its docstring. A section that is not run
+again keeps its last result.
 """
 
+import ast
 import os
 import platform
 import re
@@ -60,7 +62,15 @@ def measured(name: str) -> str:
     )
     if done.returncode:
         raise SystemExit(f"benchmarks/{name}.py failed:\n{done.stderr}")
-    return f"{done.stdout.strip()}\n\nOn {machine()}."
+    printed = done.stdout.strip()
+    if not printed.startswith("## "):
+        printed = f"## {_title(name)}\n\n```\n{printed}\n```"
+    return f"{printed}\n\nOn {machine()}."
+
+
+def _title(name: str) -> str:
+    docstring = ast.get_docstring(ast.parse((ROOT / "benchmarks" / f"{name}.py").read_text(encoding="utf-8"))) or name
+    return docstring.partition("\n")[0]
 
 
 def main(names: list[str]) -> None:
