@@ -16,6 +16,7 @@ import typer
 from c3prof import __version__
 from c3prof.commands import analyze, dashboard, demo, doctor, export, hta, ranks, report, run, schema, scrub, slowdown
 from c3prof.errors import C3profError, WrongSettings
+from c3prof.units import printable
 
 
 class _Interrupted(Exception):
@@ -76,6 +77,9 @@ def _common(
 
 def main() -> None:
     """Run the command line and exit with its code. What libraries warn developers of is not for the user."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # the shell closed it (>&-), and its number would go to the next file that is opened
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - for as long as the program runs
     if not sys.warnoptions and not _debugging():
         warnings.simplefilter("ignore")
     sys.exit(exit_code())
@@ -115,7 +119,7 @@ def _failed(message: str, code: int) -> int:
         import traceback  # noqa: PLC0415 - only for debugging
 
         traceback.print_exc()
-    print(f"c3prof: {' '.join(message.split())}", file=sys.stderr)
+    print(f"c3prof: {printable(' '.join(message.split()))}", file=sys.stderr)
     return code
 
 

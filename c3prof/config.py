@@ -3,6 +3,7 @@
 Standard library only (and tomli before Python 3.11), and tomllib only when there is a file: the command line's start pays for it.
 """
 
+import math
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -65,7 +66,7 @@ def _count(least: int) -> Callable[[Any], int]:
 
 def _size_gb(value: Any) -> float:
     number = float(value)
-    if not number >= 0:
+    if not 0 <= number < math.inf:
         raise ValueError("expected a size in GB")
     return number
 
@@ -177,6 +178,8 @@ def toml(path: Path) -> dict[str, Any]:
         import tomllib  # noqa: PLC0415 - only a file needs it
     else:
         import tomli as tomllib  # noqa: PLC0415 - only a file needs it
+    if not path.is_file():  # a pipe would be waited for
+        raise WrongSettings(f"{path}: no such file")
     try:
         return dict(tomllib.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:

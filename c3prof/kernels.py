@@ -201,6 +201,8 @@ def rules(path: str | None = None) -> Rules:
 
 
 def _rules_in(path: Path) -> tuple[Rule, ...]:
+    if not path.is_file():  # a pipe would be waited for
+        raise WrongSettings(f"rules file {path}: no such file")
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

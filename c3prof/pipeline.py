@@ -16,6 +16,7 @@ from c3prof.analysis.groups import DIMENSIONS
 from c3prof.analysis.settings import Settings
 from c3prof.config import toml
 from c3prof.errors import C3profError, DataWarning, UnreadableInput, WrongSettings
+from c3prof.kernels import rules as rules_of
 from c3prof.readers import loaded
 from c3prof.readers.cache import Cache, key
 from c3prof.readers.kineto import with_rank
@@ -123,6 +124,7 @@ def trace(source: Source, place: int, asked: Mapping[str, Any], progress: Callab
     """The Trace of one input, from the cache when it is there; `place` numbers the ranks that no file names."""
     if source.windows:
         return one_rank([trace(window, place, asked, progress) for window in source.windows])
+    rules_of(asked.get("rules"))  # refused before they become part of a key
     cache, name = _cache(asked), ""
     if cache is not None and (name := key(source.path, source.name, asked.get("rules")) or ""):
         kept = cache.trace(name)

@@ -1,6 +1,7 @@
 """Unit factors and how numbers are written; the only place with 1e3, 1e9 and "GB/s"."""
 
 import math
+import re
 
 NS_PER_US = 1_000
 NS_PER_MS = 1_000_000
@@ -23,6 +24,19 @@ def text_of_size(size_bytes: float) -> str:
 def text_of_ratio(ratio: float) -> str:
     """A ratio 0-1 as percent: 38.2 %."""
     return "–" if _unknown(ratio) else f"{ratio * 100:.1f} %"
+
+
+def printable(text: str) -> str:
+    r"""The text with what a terminal would obey or hide written out: control characters, line ends, changes of direction.
+
+    >>> print(printable("gemm\x1b[31m"))
+    gemm\x1b[31m
+    """
+    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+"""C0 and C1 controls, marks and overrides of direction, line and paragraph separators, half surrogates."""
 
 
 def _text_in_steps(value: float, steps: tuple[tuple[int, str], ...]) -> str:

@@ -1,5 +1,6 @@
 """c3prof analyze: traces → report."""
 
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -49,7 +50,7 @@ def analyze(
         return
     from c3prof.tasks import prepared
 
-    inputs = given(paths, sample)
+    inputs = given(paths, sample, out)
     if asked["workers"] != 1 and not asked["scheduler"] and not asked["cluster"]:
         prepared(inputs)
     from c3prof.commands.output import check_out, put
@@ -61,8 +62,8 @@ def analyze(
         raise typer.Exit(3)
 
 
-def given(paths: list[str] | None, sample: str | None) -> list[str]:
-    """The paths to read. WrongSettings when there are none, or both paths and a sample."""
+def given(paths: list[str] | None, sample: str | None, out: str | None = None) -> list[str]:
+    """The paths to read. WrongSettings when there are none, or both paths and a sample, or `out` is one of them."""
     if sample is not None:
         if paths:
             raise WrongSettings("give either PATH or --sample NAME, not both")
@@ -73,7 +74,16 @@ def given(paths: list[str] | None, sample: str | None) -> list[str]:
         return sorted(str(path) for path in Path(path_of(sample)).glob("*.json.gz"))
     if not paths:
         raise WrongSettings("give at least one PATH, or --sample NAME; c3prof analyze --help lists what there is")
+    if out is not None and any(_same_file(path, out) for path in paths):
+        raise WrongSettings(f"{out} is an input and would be overwritten; write to another file")
     return paths
+
+
+def _same_file(one: str, other: str) -> bool:
+    try:
+        return Path(one).samefile(other)
+    except OSError:
+        return False
 
 
 def made(paths: list[str], asked: Config) -> Any:

@@ -27,7 +27,7 @@ def doctor(
     from c3prof.commands.output import put
 
     asked = config({"format": format_, "rules": rules, "quiet": quiet})
-    report = _examined(given(paths, None), asked)
+    report = _examined(given(paths, None, out), asked)
     put(report, asked, out)
     if not usable(report["trust"]):
         raise typer.Exit(1)

@@ -35,13 +35,15 @@ def export(
         raise WrongSettings("say where to: --perfetto out.json.gz")
     span = _window(window)
     asked = config({"rules": rules, "quiet": quiet, "cache": False if no_cache else None})
-    read = loaded(given(paths, sample), lambda *_: None, asked)
+    read = loaded(given(paths, sample, perfetto), lambda *_: None, asked)
     trace, report = on_one_clock(read), analyzed(read, lambda *_: None, asked)
     begin = first_ns(trace)
     try:
         kept = chosen_ranks(ranks, trace.rank_numbers)
     except ValueError:
         raise WrongSettings(f"--ranks {ranks}: expected numbers and ranges, like 0-3,8") from None
+    if not kept:
+        raise WrongSettings(f"--ranks {ranks}: no such rank here; there are {', '.join(map(str, trace.rank_numbers))}")
     with Path(perfetto).open("wb") as file:
         count = write_perfetto(trace, report, file, window=(begin + span[0], begin + span[1]) if span else None, ranks=kept)
     if not asked["quiet"]:

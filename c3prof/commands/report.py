@@ -28,4 +28,4 @@ def report(
 
     flags = {"format": "html", "steps": steps, "rules": rules, "top": top, "baseline": baseline, "quiet": quiet}
     asked = config(flags | {"cache": False if no_cache else None})
-    put(made(given(paths, sample), asked), asked, out)
+    put(made(given(paths, sample, out), asked), asked, out)

@@ -52,7 +52,7 @@ def slowdown(
     asked = config({**flags, "only": ",".join(TABLES), "cache": False if no_cache else None})
     wanted = _filters(kernel, co_runner)
     least = None if min_lost is None else _least(min_lost)
-    sources = given(paths, sample)
+    sources = given(paths, sample, out)
     if explain is not None:
         put(_samples(sources, explain, asked), asked, out)
         return
@@ -89,7 +89,7 @@ def _filtered(report: "Report", wanted: dict[str, re.Pattern[str]], least: Calla
     table = report["slowdown"]
     frame = table.frame
     for column, pattern in wanted.items():
-        frame = frame[frame[column].astype(str).str.contains(pattern)]
+        frame = frame[[pattern.search(str(text)) is not None for text in frame[column]]]
     if least is not None:
         compute = report["sample_counts"].frame.groupby("rank")["compute_ns"].sum()
         frame = frame[frame["lost_ns"] >= frame["rank"].map(compute).map(least)]

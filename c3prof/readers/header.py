@@ -34,14 +34,14 @@ def header_of(raw: Mapping[str, Any], name: str) -> Header:
         if raw.get("distributedInfo") is not None:
             warnings.append(DataWarning("distributed-info", f"distributedInfo is not an object: {_short(info)}", path=name))
         info = {}
-    rank, evidence = _integer(info.get("rank")), "distributedInfo"
-    if rank is None and (named := _RANK_IN_NAME.search(name)):
-        rank, evidence = int(named[1]), "file name"
+    rank, evidence = _count(info.get("rank")), "distributedInfo"
+    if rank is None and (named := _RANK_IN_NAME.search(name)) and (rank := _count(named[1])) is not None:
+        evidence = "file name"
         warnings.append(DataWarning("rank-from-name", f"the file does not say its rank; {rank} is taken from its name", path=name))
     return Header(
         rank=rank,
         rank_evidence=evidence if rank is not None else "none",
-        world_size=_integer(info.get("world_size")) or -1,
+        world_size=_count(info.get("world_size")) or -1,
         backend=str(info["backend"]) if info.get("backend") else None,
         host=str(raw["host_name"]) if raw.get("host_name") else None,
         base_ns=_integer(raw.get("baseTimeNanoseconds")) or 0,
@@ -61,7 +61,7 @@ def _groups(config: Any, name: str, warnings: list[DataWarning]) -> tuple[tuple[
     rows = []
     for entry in (e for e in config if isinstance(e, dict)):
         ranks = _decoded(entry.get("ranks"))
-        size = _integer(entry.get("pg_size")) or (len(ranks) if isinstance(ranks, list) else None) or -1
+        size = _count(entry.get("pg_size")) or (len(ranks) if isinstance(ranks, list) else None) or -1
         listed = json.dumps(ranks, separators=(",", ":")) if isinstance(ranks, list) else None
         rows.append((str(entry.get("pg_name", "")), str(entry.get("pg_desc", "")), size, listed))
     return tuple(rows)
@@ -71,8 +71,14 @@ def _devices(properties: Any) -> dict[int, Mapping[str, Any]]:
     listed = _decoded(properties)
     if not isinstance(listed, list):
         return {}
-    known = ((_integer(entry.get("id")), entry) for entry in listed if isinstance(entry, dict))
+    known = ((_integer(entry.get("id")), _described(entry)) for entry in listed if isinstance(entry, dict))
     return {number: entry for number, entry in known if number is not None}
+
+
+def _described(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The properties of a device: its name, and those that are whole numbers above 0."""
+    numbers = {key: number for key, value in entry.items() if (number := _integer(value)) is not None and number > 0}
+    return numbers | ({"name": entry["name"]} if isinstance(entry.get("name"), str) else {})
 
 
 def _decoded(value: Any) -> Any:
@@ -93,6 +99,12 @@ def _integer(value: Any) -> int | None:
     if isinstance(value, str) and re.fullmatch(r"-?\d{1,19}", value.strip()):
         value = int(value)
     return value if isinstance(value, int) and -(2**63) <= value < 2**63 else None
+
+
+def _count(value: Any) -> int | None:
+    """A number of ranks, or of one of them; None for what cannot be one."""
+    number = _integer(value)
+    return number if number is not None and 0 <= number < 2**31 else None
 
 
 def _short(value: Any) -> str:

@@ -36,6 +36,10 @@ class Source:
     size: int
     windows: "tuple[Source, ...]" = ()
 
+    def __post_init__(self) -> None:
+        # A name that is not UTF-8 has half surrogates, which no output can hold; they only say which bytes to open.
+        object.__setattr__(self, "name", os.fsencode(self.name).decode("utf-8", "backslashreplace"))
+
 
 @dataclass(frozen=True)
 class Skipped:
@@ -107,7 +111,12 @@ def _nothing(skipped: Sequence[Skipped]) -> str:
 def _found_one(path: str) -> Found:
     if "://" in path:
         return _found_remote(path)
-    local = Path(path).expanduser()
+    if not path:
+        raise UnreadableInput("a path is empty (an unset variable?); give . for the current folder")
+    try:
+        local = Path(path).expanduser()
+    except RuntimeError:
+        raise UnreadableInput(f"{path}: no such user") from None
     if local.is_file():
         return Found((Source(str(local), local.name, local.stat().st_size),))
     if local.is_dir():

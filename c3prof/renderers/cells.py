@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from c3prof.table import Column
-from c3prof.units import text_of_ratio, text_of_size, text_of_time
+from c3prof.units import printable, text_of_ratio, text_of_size, text_of_time
 
 UNKNOWN = "–"
 _FACTORS = ("slowdown", "ideal_speedup", "real_speedup")
@@ -24,7 +24,7 @@ def text_of(value: Any, column: Column) -> str:
     if isinstance(value, bool):
         value = "yes" if value else "no"
     if isinstance(value, str):
-        return value
+        return printable(value)
     if column.unit in ("", "ratio") and column.name.startswith(_FACTORS):
         return f"{value:.2f}×"
     written = text_of_ratio if is_ratio(column) else _WRITTEN.get(column.unit)

@@ -10,7 +10,10 @@ from c3prof.table import Report, Table
 
 
 def text(table: Table) -> str:
-    """The table as CSV: a header of column names, then the rows; unknown values are empty, booleans true or false."""
+    """The table as CSV: a header of column names, then the rows; unknown values are empty, booleans true or false.
+
+    A text that begins like a formula (=, +, -, @, a tab) has an apostrophe before it, so that no spreadsheet runs it.
+    """
     buffer = io.StringIO()
     _write(table, buffer)
     return buffer.getvalue()
@@ -36,4 +39,10 @@ def _write(table: Table, file: IO[str]) -> None:
 
 
 def _cell(value: object) -> object:
+    """A value as it is written. A name that a spreadsheet would run as a formula is told apart as text by an apostrophe."""
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return f"'{value}"
     return str(value).lower() if isinstance(value, bool) else value
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")

@@ -33,6 +33,7 @@ def envelope(report: Report) -> dict[str, Any]:
 
 def relative(path: str) -> str:
     """A path without what only says where somebody keeps things: the name alone when it is absolute."""
+    path = path.encode("utf-8", "backslashreplace").decode()
     if "://" in path:
         return path
     return PurePath(path).name if PurePath(path).is_absolute() else path

@@ -23,6 +23,7 @@ from c3prof.renderers.palette import CLASSES
 from c3prof.renderers.values import rows
 from c3prof.renderers.views import BY, PAGES, VIEWS, View
 from c3prof.table import Report, Schema, Table
+from c3prof.units import printable, text_of_time
 
 WIDTH = 100
 _WARNINGS = 8
@@ -107,8 +108,8 @@ def _whole(schema: Schema, view: View | None, top: int) -> View:
 def _headline(head: Headline) -> list[RenderableType]:
     if not head.sentence:
         return []
-    details = [Padding(Text(detail), (0, 0, 0, 2)) for detail in head.details]
-    return [Text(head.sentence, style="bold"), *details, Text()]
+    details = [Padding(Text(printable(detail)), (0, 0, 0, 2)) for detail in head.details]
+    return [Text(printable(head.sentence), style="bold"), *details, Text()]
 
 
 def _section(table: Table, view: View, width: int) -> list[RenderableType]:
@@ -144,7 +145,7 @@ def _reading(shown: Sequence[Mapping[str, Any]]) -> list[RenderableType]:
     """What the first row says in a sentence; the others are much like it."""
     row = next((row for row in shown if row.get("reading")), None)
     whose = f"Rank {row['rank']}: " if row and len(shown) > 1 else ""
-    return [Padding(Text(f"{whose}{row['reading']}"), (0, 0, 0, 2))] if row else []
+    return [Padding(Text(printable(f"{whose}{row['reading']}")), (0, 0, 0, 2))] if row else []
 
 
 def _chosen(cells: list[dict[str, Any]], view: View) -> list[dict[str, Any]]:
@@ -199,5 +200,5 @@ def _warnings(warnings: Sequence[DataWarning]) -> list[RenderableType]:
 def _warning(warning: DataWarning) -> Text:
     line = Text("! " if warning.bears_on_numbers else "· ", style=f"bold {CLASSES['exposed']}" if warning.bears_on_numbers else "dim")
     where = f"{warning.path}: " if warning.path and not warning.message.startswith(warning.path) else ""
-    line.append(f"{where}{warning.message}", style="not bold")
+    line.append(printable(f"{where}{warning.message}"), style="not bold")
     return line.append(f" [{warning.code}]", style="dim not bold")

@@ -1,0 +1,156 @@
+"""Hostile input through the command line: what a terminal, a spreadsheet or a shell would obey, and values no field may have."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from c3prof import cli
+from c3prof.units import printable
+from tests.kineto_files import annotation, document, kernel, launched, nccl, written
+
+ROOT = Path(cli.__file__).resolve().parents[1]
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch, tmp_path):
+    for name in [name for name in os.environ if name.startswith("C3PROF")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("C3PROF_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+
+def events(name="gemm"):
+    made = []
+    for i in range(8):
+        t = 100.0 * i
+        made += [annotation(f"ProfilerStep#{i}", t, t + 99), *launched(kernel(name, t, t + 50), t + 1), kernel(name, t + 90, t + 95)]
+        made += launched(nccl("allreduce", t + 40, t + 80, group=name), t + 2)
+    return made
+
+
+@pytest.fixture
+def said(tmp_path, capsys):
+    """(exit code, stdout, stderr) of a command line."""
+
+    def run(*arguments):
+        code = cli.exit_code([str(a) for a in arguments])
+        return (code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.mark.parametrize("command", ["analyze", "slowdown", "ranks", "doctor"])
+@pytest.mark.parametrize("name", ["a\x1b[31mb\x07", "a\x00\x9bb", "a\u202eb\u2066", "a\nb\u2028c\rd"])
+def test_no_name_can_steer_a_terminal(tmp_path, said, command, name):
+    path = written(tmp_path / "t.json", document(events(name)))
+    code, out, err = said(command, path)
+    assert code == 0
+    assert printable(out.replace("\n", "") + err.replace("\n", "")) == out.replace("\n", "") + err.replace("\n", "")
+
+
+def test_a_name_with_a_line_end_stays_on_one_line(tmp_path, said):
+    path = written(tmp_path / "t.json", document(events("first\nsecond")))
+    assert "first\\nsecond" in said("analyze", path, "--only", "kernels")[1]
+
+
+def test_a_message_cannot_steer_a_terminal_either(said):
+    assert said("analyze", "\x1b]0;x\x07.json") == (1, "", "c3prof: \\x1b]0;x\\x07.json: no such file or folder\n")
+
+
+@pytest.mark.parametrize("name", ["=cmd|'/c calc'!A1", "@SUM(1)", "+1+1", "-1+1", "\t=1"])
+def test_no_spreadsheet_runs_a_name_from_csv(tmp_path, said, name):
+    path = written(tmp_path / "t.json", document(events(name)))
+    code, out, _ = said("analyze", path, "--format", "csv", "--only", "kernels")
+    assert code == 0
+    assert f"'{name}" in out
+    assert f",{name}" not in out
+
+
+BROKEN = ("abc", " ", [1], {"a": 1}, None, True, -5, 1.5, 10**30, "\ud800")
+
+
+@pytest.mark.parametrize("value", BROKEN, ids=repr)
+def test_broken_device_properties_are_unknown_ones(tmp_path, said, value):
+    keys = ("numSms", "maxThreadsPerMultiprocessor", "regsPerMultiprocessor", "sharedMemPerMultiprocessor", "name")
+    launch = {"grid": [8, 1, 1], "block": [64, 1, 1], "registers per thread": 32, "shared memory": 1}
+    with_launch = [{**event, "args": {**event["args"], **launch}} if event["cat"] == "kernel" else event for event in events()]
+    path = written(tmp_path / "t.json", document(with_launch, deviceProperties=[{"id": 0, **dict.fromkeys(keys, value)}]))
+    code, out, err = said("analyze", path, "--format", "json", "--only", "footprint")
+    assert (code, err) == (0, "")
+    assert {row["note"] for row in json.loads(out)["tables"]["footprint"]["rows"]} == {"no device properties"}
+
+
+@pytest.mark.parametrize("rank", [2**31, 2**63, -1, "x", [0]])
+@pytest.mark.parametrize("name", ["t.json", "rank99999999999999999999.json"])
+def test_a_rank_that_cannot_be_one_is_an_unknown_rank(tmp_path, said, rank, name):
+    path = written(tmp_path / name, document(events(), distributedInfo={"rank": rank, "world_size": rank}))
+    code, out, _ = said("analyze", path, "--format", "json", "--only", "overlap")
+    assert code == 0
+    assert [row["rank"] for row in json.loads(out)["tables"]["overlap"]["rows"]] == [-1]
+
+
+def test_a_file_name_that_is_not_utf8(tmp_path, said):
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.json"))
+    written(path, document(events()))
+    code, out, _ = said("analyze", path, "--format", "json")
+    assert code == 0
+    assert json.loads(out)["inputs"] == ["\\xff.json"]
+    for more in (("--format", "html"), ("--format", "csv", "--only", "overlap"), ("--format", "text")):
+        assert said("analyze", path, *more)[0] == 0
+
+
+@pytest.mark.parametrize("path", ["", "~no-such-user/x.json"])
+def test_paths_that_name_nothing(said, path):
+    code, out, err = said("analyze", path)
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert "internal error" not in err
+
+
+@pytest.mark.parametrize("command", [("analyze", "--format", "json", "-o"), ("report", "-o"), ("export", "--perfetto"), ("doctor", "-o")])
+def test_an_input_is_never_overwritten(tmp_path, said, command):
+    path = written(tmp_path / "t.json", document(events()))
+    before = path.read_bytes()
+    code, _, err = said(command[0], path, *command[1:], f"../{tmp_path.name}/t.json")
+    assert code == 2
+    assert "is an input" in err
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("option", ["--rules", "--groups"])
+@pytest.mark.parametrize("command", ["analyze", "doctor"])
+def test_a_settings_file_that_is_a_pipe_is_not_waited_for(tmp_path, said, option, command):
+    if (command, option) == ("doctor", "--groups"):
+        pytest.skip("doctor has no --groups")
+    os.mkfifo(tmp_path / "pipe")
+    code, _, err = said(command, written(tmp_path / "t.json", document(events())), option, tmp_path / "pipe")
+    assert code == 2
+    assert "no such file" in err
+
+
+def test_memory_without_end_is_refused(tmp_path, said):
+    assert said("analyze", written(tmp_path / "t.json", document(events())), "--memory", "inf")[0] == 2
+
+
+def test_kernel_patterns_may_have_groups(tmp_path, said):
+    code, out, err = said("slowdown", written(tmp_path / "t.json", document(events())), "--kernel", "(ge)(m+)")
+    assert (code, err) == (0, "")
+    assert "gemm" in out
+
+
+def test_export_of_a_rank_that_is_not_there_writes_nothing(tmp_path, said):
+    code, _, err = said("export", written(tmp_path / "t.json", document(events())), "--perfetto", tmp_path / "out.json", "--ranks", "5")
+    assert code == 2
+    assert "no such rank here; there are 0" in err
+    assert not (tmp_path / "out.json").exists()
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-"])
+def test_streams_that_the_shell_closed(tmp_path, closed):
+    path = written(tmp_path / "t.json", document(events()))
+    done = subprocess.run(f"{sys.executable} -m c3prof.cli analyze {path} {closed}", shell=True, cwd=ROOT, capture_output=True, check=False)
+    assert done.returncode == 0
+    assert b"error" not in done.stdout + done.stderr
