@@ -143,7 +143,8 @@ def collective_slowdown(found: Transfers, collectives: pd.DataFrame, rows: pd.Da
     )
     union = named[named["class_name"].isna()]
     rolled_up = [interference_rows(of_rank, residuals).assign(rank=rank) for rank, of_rank in union.groupby("rank")]
-    return named.assign(signature=texts[codes]), pd.concat(rolled_up, ignore_index=True)
+    classes = pd.concat(rolled_up, ignore_index=True) if rolled_up else pd.DataFrame()
+    return named.assign(signature=texts[codes]), classes
 
 
 def _by_class(found: Transfers, samples: Samples, measured: pd.DataFrame) -> pd.DataFrame:
