@@ -46,10 +46,12 @@ clean: ## remove environments and caches
 
 .venv/demo: pyproject.toml constraints.txt | .venv/bin/python
 	$(PIP) install --quiet -c constraints.txt -e '.[collect,app]'
+	@$(BIN)/python -m compileall -q c3prof
 	@touch $@
 
 .venv/dev: pyproject.toml constraints.txt | .venv/bin/python
 	$(PIP) install --quiet -c constraints.txt -e '.[collect,app,cluster]' --group dev
+	@$(BIN)/python -m compileall -q c3prof
 	@touch $@ .venv/demo
 
 .PHONY: help demo dashboard test lint fuzz bench docs test-matrix clean

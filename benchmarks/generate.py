@@ -91,8 +91,8 @@ def _all_reduce(cpu: float, ready: float, dur: float, correlation: int, external
     )
     comms = arguments.lstrip(",\n ") + f', "External id": {external}, "Ev Idx": {external}'
     return ready + dur, [
-        _x("cpu_op", "record_param_comms", 4000, 101, cpu + 9.0, 8.0, comms),
-        _launch(101, cpu + 10.0, 4.0, correlation, external),
+        _x("cpu_op", "record_param_comms", 4000, 101, cpu + 8.5, 1.4, comms),
+        _launch(101, cpu + 8.7, 0.9, correlation, external),
         _kernel(
             "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
             ready,

@@ -14,6 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -127,11 +128,47 @@ def _alone(function: Callable[[A], R], task: Task[A]) -> R | C3profError:
         )
 
 
+WORTH_WORKERS_BYTES = 30_000_000
+"""Size of all inputs, as stored, from which several processes are worth their start."""
+
+
+def prepared(paths: Sequence[str]) -> bool:
+    """Whether the process that forks the workers was started: several large local inputs are to be read.
+
+    It imports what the workers need while this process still imports its own; call it before anything heavy is imported.
+    """
+    if usable_cpus() < 2 or "forkserver" not in multiprocessing.get_all_start_methods():
+        return False
+    files = [file for path in paths if "://" not in path for file in _files_in(Path(path))]
+    if len(files) < 2 or sum(file.stat().st_size for file in files) < WORTH_WORKERS_BYTES:
+        return False
+    _context()
+    from multiprocessing import forkserver  # noqa: PLC0415 - not on every system
+
+    forkserver.ensure_running()
+    return True
+
+
+def _files_in(path: Path) -> list[Path]:
+    if path.is_dir():
+        return list(islice((file for file in path.rglob("*") if file.is_file()), 10_000))
+    return [path] if path.is_file() else []
+
+
+def _context() -> Any:
+    """How workers start: forked from a process that has imported everything and runs nothing else; or afresh."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["c3prof.pipeline"])
+    return context
+
+
 @contextmanager
 def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """A pool of fresh processes, gone at the end whatever happened: nobody waits for work that nobody wants."""
+    """A pool of processes, gone at the end whatever happened: nobody waits for work that nobody wants."""
     before = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_deaf_to_interrupts)
+    pool = ProcessPoolExecutor(workers, mp_context=_context(), initializer=_deaf_to_interrupts)
     finished = False
     try:
         yield pool

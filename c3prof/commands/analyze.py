@@ -47,10 +47,15 @@ def analyze(
     if show_config:
         print("\n".join(asked.lines()))
         return
+    from c3prof.tasks import prepared
+
+    inputs = given(paths, sample)
+    if asked["workers"] != 1 and not asked["scheduler"] and not asked["cluster"]:
+        prepared(inputs)
     from c3prof.commands.output import check_out, put
 
     check_out(asked, out)
-    report = made(given(paths, sample), asked)
+    report = made(inputs, asked)
     put(report, asked, out)
     if asked["strict"] and any(warning.bears_on_numbers for warning in report.warnings):
         raise typer.Exit(3)

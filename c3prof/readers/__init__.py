@@ -7,7 +7,7 @@ from pathlib import Path
 from c3prof.errors import DataWarning, UnreadableInput
 from c3prof.kernels import rules as rules_of
 from c3prof.readers import flight_recorder, nccl_inspector, nccl_log
-from c3prof.readers.blocks import Blocks
+from c3prof.readers.blocks import Blocks, read_ahead
 from c3prof.readers.kineto import trace_of
 from c3prof.readers.run_folder import rank_trace
 from c3prof.readers.scan import scan
@@ -70,7 +70,7 @@ def loaded(source: Source, place: int = 0, *, rules: str | None = None, progress
     try:
         with opened(source.path) as file:
             blocks = Blocks(file, source.name, progress)
-            columns = scan(blocks)
+            columns = scan(read_ahead(blocks))
     except OSError as error:
         raise UnreadableInput(f"{source.name}: cannot be read ({error.strerror or error})") from error
     if not blocks.decompressed:

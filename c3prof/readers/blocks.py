@@ -1,7 +1,10 @@
 """Bytes of a file or URL, decompressed, in blocks: what is whole of a damaged gzip file, and what was lost."""
 
+import queue
+import threading
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import IO, cast
 
 from c3prof.errors import DataWarning
@@ -72,6 +75,42 @@ class Blocks:
 
     def _warn(self, code: str, message: str) -> None:
         self.warnings.append(DataWarning(code, message, path=self.path))
+
+
+def read_ahead(blocks: Iterable[bytes], depth: int = 4) -> Iterator[bytes]:
+    """The same blocks, read and decompressed by a second thread, `depth` of them ahead of who asks for them.
+
+    Decompressing and the native scan both release the interpreter's lock, so they run side by side.
+    """
+    waiting: queue.Queue[bytes | BaseException | None] = queue.Queue(depth)
+    unwanted = threading.Event()
+
+    def put(item: bytes | BaseException | None) -> None:
+        while not unwanted.is_set():
+            with suppress(queue.Full):
+                waiting.put(item, timeout=0.1)
+                return
+
+    def read() -> None:
+        try:
+            for block in blocks:
+                put(block)
+                if unwanted.is_set():
+                    return
+            put(None)
+        except BaseException as error:  # noqa: BLE001 - it is raised where the blocks are asked for
+            put(error)
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    try:
+        while (item := waiting.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        unwanted.set()
+        reader.join()
 
 
 class _Member:

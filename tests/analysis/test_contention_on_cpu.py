@@ -12,7 +12,7 @@ import pytest
 from c3prof.readers import load
 from tests.analysis.contended_runs import table
 
-ATTEMPTS = 2
+ATTEMPTS = 3
 
 
 def recorded(folder: Path) -> tuple[Path, dict[str, np.ndarray]]:
@@ -43,20 +43,25 @@ def spread(times: np.ndarray) -> float:
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="contention needs two cores")
 def test_products_beside_memory_traffic(tmp_path: Path) -> None:
     """The two 95 % intervals meet; tried again, and at last skipped, where other work disturbs the machine."""
-    noise = []
+    busy, apart = [], []
     for attempt in range(ATTEMPTS):
         folder = tmp_path / str(attempt)
         folder.mkdir()
         path, direct = recorded(folder)
-        noise.append(max(spread(direct["alone"]), spread(direct["beside"])))
-        if noise[-1] > 0.35:
+        noise = max(spread(direct["alone"]), spread(direct["beside"]))
+        if noise > 0.35:
+            busy.append(f"quartiles of one product are {noise:.0%} apart")
             continue
         rows = table(load(path), "slowdown")
         row = rows[(rows["kernel"] == "dgemm") & rows["co_runner"].str.startswith("comm:")].iloc[0]
         low, high = interval(direct)
         assert row["n_clean"] >= 20
         assert row["n_overlapped"] >= 20
-        assert row["slowdown_low"] <= high
-        assert low <= row["slowdown_high"], (low, high, row.to_dict())
-        return
-    pytest.skip(f"the machine is too busy: quartiles of one product are {min(noise):.0%} apart")
+        if np.isnan(row["slowdown"]):
+            busy.append(f"no number: {row['note']}")
+        elif row["slowdown_low"] <= high and low <= row["slowdown_high"]:
+            return
+        else:
+            apart.append((low, high, row.to_dict()))
+    assert not apart, apart
+    pytest.skip(f"the machine is too busy: {'; '.join(busy)}")

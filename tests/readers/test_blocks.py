@@ -3,11 +3,12 @@
 import gzip
 import io
 import random
+import threading
 import zlib
 
 import pytest
 
-from c3prof.readers.blocks import Blocks
+from c3prof.readers.blocks import Blocks, read_ahead
 
 TEXT = b"".join(b'{"ph": "X", "ts": %d}\n' % random.Random(0).randrange(10**9) for _ in range(1)) + bytes(
     random.Random(1).choices(b'{"ph": 0123456789}', k=3_000_000)
@@ -73,3 +74,34 @@ def test_progress_counts_the_bytes_of_the_file():
     seen = []
     b"".join(Blocks(io.BytesIO(PACKED), "t", seen.append))
     assert sum(seen) == len(PACKED)
+
+
+def test_reading_ahead_gives_the_same_blocks():
+    assert list(read_ahead(iter([b"a", b"b", b"c"] * 10))) == [b"a", b"b", b"c"] * 10
+    assert list(read_ahead([])) == []
+
+
+def test_an_error_while_reading_ahead_comes_where_the_blocks_are_asked_for():
+    def blocks():
+        yield b"a"
+        raise OSError("gone")
+
+    ahead = read_ahead(blocks())
+    assert next(ahead) == b"a"
+    with pytest.raises(OSError, match="gone"):
+        next(ahead)
+
+
+def test_nobody_reads_on_when_the_blocks_are_no_longer_wanted():
+    taken = []
+
+    def endless():
+        while True:
+            taken.append(1)
+            yield b"x"
+
+    ahead = read_ahead(endless(), depth=2)
+    next(ahead)
+    ahead.close()
+    assert len(taken) <= 5
+    assert not [thread for thread in threading.enumerate() if thread.name.endswith("(read)")]
