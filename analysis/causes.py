@@ -32,7 +32,7 @@ ADVICE = {
     "dependency": "the next compute needs its result: split or reorder the work, prefetch, smaller buckets, or more bandwidth",
     "host": "the CPU is behind: the next compute was not yet launched (CUDA graphs, compile, fewer small kernels)",
     "host-sync": "the CPU was blocked in a synchronize or wait call: remove it (.item(), .cpu(), wait) or move it later",
-    "no-work": "nothing follows in the step: start it earlier or move other work behind it (optimizer of other buckets, prefetch of data)",
+    "no-work": "no compute follows: start it earlier or move other work behind it (optimizer of other buckets, prefetch of data)",
     "unknown": "no launch records (graph replay, CPU activity not recorded): record CPU activities to learn the cause",
 }
 

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -10,8 +10,8 @@ import pandas as pd
 
 from c3prof.analysis.class_fit import class_fit
 from c3prof.analysis.collective_samples import KNOTS
+from c3prof.analysis.interference import interference_rows
 from c3prof.analysis.intervals import Int64s
-from c3prof.analysis.resampling import Counts
 from c3prof.analysis.samples import (
     CLEAN,
     CLEAN_BELOW,
@@ -28,7 +28,7 @@ from c3prof.analysis.samples import (
 from c3prof.analysis.segments import FloatArray
 from c3prof.analysis.signatures import Signatures
 from c3prof.analysis.slowdown import Context, joined, measured_rows
-from c3prof.kernels import COMPUTE
+from c3prof.kernels import COMM, COMPUTE
 
 
 @dataclass(frozen=True)
@@ -113,24 +113,26 @@ def transfer_samples(found: Transfers) -> tuple[Samples, npt.NDArray[np.object_]
     return samples, texts
 
 
-def collective_slowdown(
-    collectives: pd.DataFrame, operations: pd.DataFrame, rows: pd.DataFrame, tick_ns: float, counts: Counts
-) -> pd.DataFrame:
-    """Rows of `slowdown` about collectives, without the judgement over all rows; `rank` is the lowest that recorded it."""
-    found = transfers(collectives, operations, rows)
+def collective_slowdown(found: Transfers, collectives: pd.DataFrame, rows: pd.DataFrame, context: Context) -> tuple[pd.DataFrame, ...]:
+    """Rows of `slowdown` and of `interference` about collectives, without the judgement over all rows.
+
+    `rank` is the lowest that recorded the signature. context: its groups are not used.
+    """
     if not len(found.row):
-        return pd.DataFrame()
+        return pd.DataFrame(), pd.DataFrame()
     samples, texts = transfer_samples(found)
-    measured, _ = measured_rows(samples, Context(tick_ns, counts, np.zeros(len(texts), np.int64)))
+    measured, residuals = measured_rows(samples, replace(context, group=np.zeros(len(texts), np.int64)))
     measured = measured.assign(class_name=None)
-    measured = pd.concat([measured, _by_class(found, samples, measured)], ignore_index=True)
+    by_class = _by_class(found, samples, measured)  # adds remarks to the rows of the union
+    measured = pd.concat([measured, by_class], ignore_index=True)
     codes = measured["signature"].to_numpy()
     first = found.row[samples.marks.first[codes]]
-    return measured.assign(
+    kind = collectives["collective"].astype(object).to_numpy()[first]
+    named = measured.assign(
         rank=collectives["rank"].to_numpy()[first],
         kernel=rows["kernel"].to_numpy()[first],
-        signature=texts[codes],
-        op=collectives["collective"].astype(object).to_numpy()[first],
+        op=kind,
+        kernel_class=[f"{COMM}:{one}" for one in kind],
         input_dims=rows["input_dims"].to_numpy()[first],
         co_runner=measured["class_name"].fillna(pd.Series(np.array(samples.labels, object)[measured["label"].to_numpy()])),
         slowdown=1 / measured["rate"],
@@ -139,6 +141,10 @@ def collective_slowdown(
         q_value=np.nan,
         interference=False,
     )
+    union = named[named["class_name"].isna()]
+    rolled_up = [interference_rows(of_rank, residuals).assign(rank=rank) for rank, of_rank in union.groupby("rank")]
+    classes = pd.concat(rolled_up, ignore_index=True) if rolled_up else pd.DataFrame()
+    return named.assign(signature=texts[codes]), classes
 
 
 def _by_class(found: Transfers, samples: Samples, measured: pd.DataFrame) -> pd.DataFrame:

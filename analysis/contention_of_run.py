@@ -8,7 +8,7 @@ import pandas as pd
 
 from c3prof.analysis.c3 import C3, C3_BY_STEP, C3_REGIONS, PARTS, measured_steps, readings, region_rows, summed
 from c3prof.analysis.collective_samples import COLLECTIVE_SAMPLES, KNOTS
-from c3prof.analysis.collective_slowdown import collective_slowdown, transfers
+from c3prof.analysis.collective_slowdown import Transfers, collective_slowdown, transfers
 from c3prof.analysis.collectives import OPERATIONS
 from c3prof.analysis.contention import OF_CLASSES, OF_COLLECTIVES, OF_KERNELS
 from c3prof.analysis.estimator import MINIMUM
@@ -17,7 +17,7 @@ from c3prof.analysis.phase_steps import PHASE_STEPS
 from c3prof.analysis.resampling import resample_counts
 from c3prof.analysis.samples import CLEAN_BELOW, UNION_OF_COMPUTE
 from c3prof.analysis.settings import Settings
-from c3prof.analysis.slowdown import SLOWDOWN, tick_of
+from c3prof.analysis.slowdown import SLOWDOWN, Context, tick_of
 from c3prof.table import Schema, Table
 from c3prof.trace import NONE, Trace
 
@@ -34,14 +34,15 @@ def contention_of_run(trace: Trace, tables: Mapping[str, Table], settings: Setti
     """The tables of SCHEMAS from those in NEEDS."""
     collectives = tables["collectives"].frame
     rows, operations = (tables[schema.name].frame for schema in (COLLECTIVE_SAMPLES, OPERATIONS))
-    of_collectives = collective_slowdown(collectives, operations, rows, tick_of(trace.ranks), resample_counts(settings.seed))
+    found = transfers(collectives, operations, rows)
+    context = Context(tick_of(trace.ranks), resample_counts(settings.seed), np.zeros(0, np.int64))
+    of_collectives, classes_of_collectives = collective_slowdown(found, collectives, rows, context)
     unknown = tables[OF_COLLECTIVES.name].frame
     if len(of_collectives):
         unknown = unknown[~unknown["signature"].isin(of_collectives["signature"])]
-        of_collectives = of_collectives.assign(kernel_class="comm:" + of_collectives["op"].astype(str))
     slow = _together(SLOWDOWN, [tables[OF_KERNELS.name].frame, of_collectives, unknown])
-    classes = _together(INTERFERENCE, [tables[OF_CLASSES.name].frame])
-    regions = region_rows(*_with_waits(tables[PARTS.name].frame, collectives, operations, rows))
+    classes = _together(INTERFERENCE, [tables[OF_CLASSES.name].frame, classes_of_collectives])
+    regions = region_rows(*_with_waits(tables[PARTS.name].frame, collectives, found, rows))
     by_step = summed(regions[regions["step"].notna()], ["rank", "device", "step"]) if len(regions) else regions
     calibrated = measured_steps(tables[PHASE_STEPS.name].frame)
     if len(calibrated):
@@ -82,7 +83,7 @@ def _medians(calibrated: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_waits(
-    parts: pd.DataFrame, collectives: pd.DataFrame, operations: pd.DataFrame, rows: pd.DataFrame
+    parts: pd.DataFrame, collectives: pd.DataFrame, found: Transfers, rows: pd.DataFrame
 ) -> tuple[pd.DataFrame, Mapping[str, Floats] | None]:
     """The parts, and wait_ns and comm_alone_ns of each region whose collectives' transfers are known.
 
@@ -97,7 +98,7 @@ def _with_waits(
     at = np.where(first >= 0, first + begins.reindex(parts["rank"]).fillna(0).to_numpy().astype(np.int64), 0)
     wait = np.where(first >= 0, _exposed_wait(collectives, rows)[at], np.nan)
     of = rows[(rows["region"] != NONE) & known.to_numpy()]
-    alone = _clean_transfers(collectives, operations, rows).loc[of.index]
+    alone = _clean_transfers(collectives, found, rows).loc[of.index]
     sums = pd.DataFrame({"rank": of["rank"], "region": of["region"], "alone": alone}).groupby(["rank", "region"])["alone"].sum()
     summed_alone = sums.reindex(pd.MultiIndex.from_frame(parts[["rank", "region"]])).to_numpy(dtype=float)
     scaled = summed_alone * parts["comm_scale"].to_numpy()
@@ -116,9 +117,8 @@ def _exposed_wait(collectives: pd.DataFrame, rows: pd.DataFrame) -> Floats:
     return np.asarray(np.maximum(wait - hidden, 0.0))
 
 
-def _clean_transfers(collectives: pd.DataFrame, operations: pd.DataFrame, rows: pd.DataFrame) -> pd.Series:
+def _clean_transfers(collectives: pd.DataFrame, found: Transfers, rows: pd.DataFrame) -> pd.Series:
     """Of each record the median transfer of its signature beside which nothing ran, else its own transfer."""
-    found = transfers(collectives, operations, rows)
     clean = np.array(
         [sum(shared.values()) < CLEAN_BELOW * time for shared, time in zip(found.shared, found.transfer_ns, strict=True)], bool
     )

@@ -10,6 +10,7 @@ from flask import Flask, Response, request
 from c3prof.app.run import Run
 from c3prof.app.spans import details
 from c3prof.app.timeline import Timeline
+from c3prof.renderers import csv
 from c3prof.renderers.palette import CLASSES
 from c3prof.renderers.perfetto import chosen_ranks, perfetto_bytes
 
@@ -79,7 +80,7 @@ def _csv(run: Run, name: str) -> Response:
     table = run.report.get(name) if run.report else None
     if table is None:
         return _json({"error": f"there is no table {name[:80]}"}, 404)
-    return _download(table.frame.to_csv(index=False).encode(), f"{table.schema.name}.csv", "text/csv")
+    return _download(csv.text(table).encode(), f"{table.schema.name}.csv", "text/csv")
 
 
 def _perfetto(run: Run, given: Mapping[str, str]) -> Response:

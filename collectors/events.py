@@ -17,10 +17,10 @@ from typing import Any
 from c3prof.collectors.faults import Faults
 from c3prof.collectors.lines import Lines
 from c3prof.records import EVENTS_FILE, EventRecord, FileRecord
+from c3prof.units import NS_PER_MS
 
 MOST_PENDING = 8_192
 LOOK_AHEAD = 64
-_NS_PER_MS = 1_000_000
 
 
 @dataclass
@@ -152,7 +152,7 @@ class DeviceEvents:
 
     def _record(self, timed: Timed) -> EventRecord:
         ready_ns, reached_ns, end_ns = (self._wall_ns(event) for event in (timed.ready, timed.reached, timed.end))
-        gpu_ns = round(timed.ready.elapsed_time(timed.end) * _NS_PER_MS)
+        gpu_ns = round(timed.ready.elapsed_time(timed.end) * NS_PER_MS)
         used = [timed.ready, timed.reached, timed.end]
         if timed.group is None:
             # The end of a step is the beginning of the next, and the new anchor: elapsed_time is a float32 of milliseconds.
@@ -167,4 +167,4 @@ class DeviceEvents:
         if event is None or self._anchor is None:
             return None
         elapsed_ms: float = self._anchor.event.elapsed_time(event)
-        return self._anchor.at_ns + round(elapsed_ms * _NS_PER_MS)
+        return self._anchor.at_ns + round(elapsed_ms * NS_PER_MS)

@@ -29,6 +29,7 @@ from c3prof.collectors.steps import Steps
 from c3prof.collectors.trigger import Trigger
 from c3prof.collectors.watcher import Watcher
 from c3prof.records import COMM_FILE, EVENTS_FILE, POWER_FILE, STEPS_FILE, OverheadRecord, RankManifest, RunRecord
+from c3prof.units import NS_PER_S
 
 _LOCK_TIMEOUT_S = 15.0
 
@@ -146,7 +147,7 @@ class Session:
                 if self.comm and len(self.comm.groups) != self._groups_written:
                     self.write_manifest()
                 if self._trigger is not None:
-                    step_s = (time.time_ns() - self._started_ns) / 1e9 / max(self.step_number, 1)
+                    step_s = (time.time_ns() - self._started_ns) / NS_PER_S / max(self.step_number, 1)
                     self._trigger.poll(self.step_number, step_s)
         except Exception as error:  # the watcher must outlive whatever happens in here
             self.faults.error("flush", error)

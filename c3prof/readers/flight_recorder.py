@@ -15,11 +15,11 @@ from c3prof.kernels import collective_kind
 from c3prof.readers.comm_records import Source, comm_only
 from c3prof.readers.operations import item_size
 from c3prof.trace import NONE, Trace
+from c3prof.units import NS_PER_MS
 
 MARK = re.compile(rb'"(?:collective_seq_id|nccl_version|pg_status)"\s*:')
 _RANK = re.compile(r"rank[_-]?0*(\d+)|[_-]0*(\d+)(?:\.json)?$", re.IGNORECASE)
 _POINT_TO_POINT = re.compile(r":(send|recv)\s+(\d+)\s*(->|<-)\s*(\d+)")
-_NS_PER_MS = 1_000_000
 
 
 def flight_recorder(content: bytes, name: str, rank: int | None = None) -> Trace:
@@ -32,7 +32,7 @@ def flight_recorder(content: bytes, name: str, rank: int | None = None) -> Trace
         raise UnreadableInput(f"{name}: no entries; expected a flight recorder dump as JSON (_dump_nccl_trace_json)")
     named = _RANK.search(name.rsplit("/", 1)[-1])
     found = rank if rank is not None else int(named[1] or named[2]) if named else NONE
-    groups = document.get("pg_config") or {}
+    groups = document["pg_config"] if isinstance(document.get("pg_config"), dict) else {}
     rows = [row for entry in document["entries"] if isinstance(entry, dict) and (row := _row(entry, groups))]
     world = max((row["group_size"] for row in rows), default=NONE)
     evidence = "manifest" if rank is not None else "file name" if named else "none"
@@ -41,11 +41,15 @@ def flight_recorder(content: bytes, name: str, rank: int | None = None) -> Trace
 
 
 def _row(entry: Mapping[str, Any], groups: Mapping[str, Any]) -> dict[str, Any] | None:
-    """One operation; None for an entry without the fields that every version has."""
+    """One operation; None for an entry without the fields that every version has, or with values that cannot be."""
     try:
-        created, operation = int(entry["time_created_ns"]), str(entry["profiling_name"])
-    except (KeyError, TypeError, ValueError):
+        return _operation(entry, groups)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         return None
+
+
+def _operation(entry: Mapping[str, Any], groups: Mapping[str, Any]) -> dict[str, Any]:
+    created, operation = _whole(entry["time_created_ns"]), str(entry["profiling_name"])
     group = entry.get("process_group") or []
     group_name = str(group[0]) if group else str(entry.get("pg_id", ""))
     ranks = _ranks(groups.get(group_name, {}))
@@ -55,13 +59,13 @@ def _row(entry: Mapping[str, Any], groups: Mapping[str, Any]) -> dict[str, Any] 
     duration = entry.get("duration_ms")
     return {
         "start_ns": created,
-        "end_ns": NONE if duration is None else created + round(float(duration) * _NS_PER_MS),
+        "end_ns": NONE if duration is None else created + round(float(duration) * NS_PER_MS),
         "collective": p2p[1] if p2p else collective_kind(operation),
         "group": group_name,
         "group_desc": str(group[1]) if len(group) > 1 else None,
         "group_size": len(ranks) or NONE,
         "group_ranks": json.dumps(ranks, separators=(",", ":")) if ranks else None,
-        "seq": entry.get("p2p_seq_id" if entry.get("is_p2p") else "collective_seq_id", NONE),
+        "seq": _whole(entry.get("p2p_seq_id" if entry.get("is_p2p") else "collective_seq_id", NONE)),
         "dtype": dtype or None,
         "in_elements": inputs,
         "out_elements": outputs,
@@ -69,6 +73,14 @@ def _row(entry: Mapping[str, Any], groups: Mapping[str, Any]) -> dict[str, Any] 
         "peer": int(p2p[4]) if p2p else NONE,
         "launch_end_ns": created,
     }
+
+
+def _whole(value: Any) -> int:
+    """The value as an int that 64 bits hold with room to spare; ValueError or TypeError for any other."""
+    number = int(value)
+    if abs(number) >= 1 << 62:
+        raise ValueError(f"{number} does not fit into 64 bits")
+    return number
 
 
 def _ranks(config: Any) -> list[int]:
@@ -86,7 +98,7 @@ def _elements(sizes: Any) -> int:
         for length in size:
             product *= int(length)
         total += product
-    return total
+    return _whole(total)
 
 
 def _warnings(rows: list[dict[str, Any]], entries: int, name: str) -> list[DataWarning]:

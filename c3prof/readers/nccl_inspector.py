@@ -14,9 +14,9 @@ from c3prof.errors import DataWarning, UnreadableInput
 from c3prof.kernels import collective_kind
 from c3prof.readers.comm_records import Source, comm_only
 from c3prof.trace import NONE, Trace
+from c3prof.units import NS_PER_US
 
 MARK = re.compile(rb'"coll_perf"\s*:')
-_NS_PER_US = 1_000
 
 
 def nccl_inspector(content: bytes, name: str) -> Trace:
@@ -29,7 +29,7 @@ def nccl_inspector(content: bytes, name: str) -> Trace:
         try:
             last = decoder.decode(line)
             rows.append(_row(last))
-        except (msgspec.DecodeError, msgspec.ValidationError, KeyError, TypeError, ValueError):
+        except (msgspec.DecodeError, msgspec.ValidationError, KeyError, TypeError, ValueError, OverflowError):
             bad += 1
     if not rows:
         raise UnreadableInput(f"{name}: no operation (coll_perf) in {bad} lines; expected NCCL Inspector's JSON lines")
@@ -45,8 +45,8 @@ def nccl_inspector(content: bytes, name: str) -> Trace:
 
 def _row(line: Mapping[str, Any]) -> dict[str, Any]:
     header, perf = line["header"], line["coll_perf"]
-    end = int(line["metadata"]["dump_timestamp_us"]) * _NS_PER_US
-    start = end - round(float(perf["coll_exec_time_us"]) * _NS_PER_US)
+    end = int(line["metadata"]["dump_timestamp_us"]) * NS_PER_US
+    start = end - round(float(perf["coll_exec_time_us"]) * NS_PER_US)
     return {
         "start_ns": start,
         "end_ns": end,

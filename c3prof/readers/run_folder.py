@@ -35,6 +35,7 @@ from c3prof.records import (
     manifest_of,
 )
 from c3prof.trace import GROUPS, NONE, RANKS, STEPS, Trace
+from c3prof.units import NS_PER_S
 
 _SILENT_S = 60.0
 _LISTED = 5
@@ -180,7 +181,7 @@ def _present_status(manifest: RankManifest) -> str:
         return manifest.status
     if manifest.host == socket.gethostname():
         return manifest.status if _alive(manifest.pid) else "killed"
-    silent_s = time.time() - manifest.updated_ns / 1e9
+    silent_s = time.time() - manifest.updated_ns / NS_PER_S
     return "killed" if silent_s > max(_SILENT_S, 10 * manifest.flush_s) else manifest.status
 
 

@@ -104,6 +104,24 @@ def test_waiting_for_peers_is_no_concurrency(tmp_path: Path) -> None:
     assert (known["concurrent_ns"] + known["wait_ns"] == known["end_ns"] - known["start_ns"]).all()
 
 
+def test_wait_with_nothing_beside_it_is_taken_off(tmp_path: Path) -> None:
+    """In µs of each of six steps; what computes beside a wait stays.
+
+    rank 0, all_reduce 600------------612        rank 1, all_reduce   604---------612
+            gemm           606-----------613             gemm     602-----------612
+    """
+    documents = []
+    for rank, (arrival, begin, end) in enumerate([(600, 606, 613), (604, 602, 612)]):
+        events: list[Event] = []
+        for at in range(0, 6_000, 1_000):
+            events += [*matmul("first", at + 500, at + 510, at + 1, A), *matmul("gemm", at + begin, at + end, at + 5, A)]
+            events.append(nccl("allreduce", at + arrival, at + 612))
+        documents.append(document([*step_marks(*((at, at + 300) for at in range(0, 6_000, 1_000))), *events], rank=rank, world_size=2))
+    regions = table(trace_of(tmp_path, *documents), "c3_regions")
+    assert regions[regions["rank"] == 0][["wait_ns", "concurrent_ns"]].drop_duplicates().to_numpy().tolist() == [[4_000, 9_000]]
+    assert regions[regions["rank"] == 1][["wait_ns", "concurrent_ns"]].drop_duplicates().to_numpy().tolist() == [[0, 10_000]]
+
+
 SPANS = st.lists(
     st.tuples(st.integers(0, 40), st.integers(1, 12), st.integers(0, 2), st.sampled_from(["compute", "comm", "copy"])),
     min_size=1,

@@ -10,7 +10,8 @@ from c3prof.analysis.ranks import across_ranks
 from c3prof.analysis.settings import Settings
 from c3prof.sample_traces.simulator import Collective, Kernel, Noise, Program, contended
 from tests.analysis.contended_runs import table, trace_of
-from tests.collective_frames import record, trace
+from tests.collective_frames import record
+from tests.collective_frames import trace as hand_written
 
 
 @pytest.mark.parametrize("slowdown", [1.0, 1.4])
@@ -20,7 +21,8 @@ def test_collectives_slowed_by_compute(tmp_path: Path, slowdown: float) -> None:
     beside = [Collective(400, after=after, slowdown=slowdown, delay=40) for after in (1, 4)]
     alone = Collective(400, after=8, slowdown=slowdown, delay=40)
     program = Program(kernels, [*beside, alone], steps=20, ranks=2, noise=Noise(0.02, 0.01))
-    rows = table(trace_of(tmp_path, *contended(program, 3)), "slowdown")
+    trace = trace_of(tmp_path, *contended(program, 3))
+    rows = table(trace, "slowdown")
     found = rows[(rows["op"] == "all_reduce") & (rows["co_runner"] == "compute")]
     assert len(found) == 1
     row = found.iloc[0]
@@ -29,6 +31,11 @@ def test_collectives_slowed_by_compute(tmp_path: Path, slowdown: float) -> None:
     assert row["interference"] == (slowdown > 1)
     assert row["clean_ns"] == pytest.approx(400_000, rel=0.03)
     assert min(row["n_clean"], row["n_overlapped"]) >= 10
+    classes = table(trace, "interference")
+    rolled_up = classes[(classes["kernel_class"] == "comm:all_reduce") & (classes["co_runner"] == "compute")]
+    assert len(rolled_up) == 1
+    assert rolled_up.iloc[0][["rank", "n_signatures", "n_clean", "n_overlapped"]].tolist() == [0, 1, row["n_clean"], row["n_overlapped"]]
+    assert rolled_up["slowdown"].iloc[0] == pytest.approx(row["slowdown"])
 
 
 def test_classes_that_always_come_together(tmp_path: Path) -> None:
@@ -49,7 +56,7 @@ def test_sends_of_one_number_are_operations_of_their_own() -> None:
     for source, time in ((0, 10), (2, 30)):
         records += [record(source, 20, 20 + time, collective="send", peer=source + 1, seq=7)]
         records += [record(source + 1, 20, 20 + time, collective="recv", peer=source, seq=7)]
-    run = trace(records)
+    run = hand_written(records)
     tables = {made.schema.name: made.frame for made in across_ranks(run, {}, Settings())}
     rows = pd.DataFrame({"signature": "s", "shared": None, "duration_ns": tables["collectives"]["duration_ns"]})
     found = transfers(tables["collectives"], tables["_operations"], rows)

@@ -78,6 +78,18 @@ def test_operations_without_duration_are_counted_and_not_invented(tmp_path: Path
     assert codes["bad-entry"] == 1
 
 
+@pytest.mark.parametrize(
+    "broken",
+    [{"time_created_ns": 10**30}, {"input_sizes": [["x"]]}, {"collective_seq_id": "one"}, {"process_group": 5}, {"duration_ms": {}}],
+    ids=lambda broken: next(iter(broken)),
+)
+def test_an_entry_with_a_value_that_cannot_be_is_left_out_and_counted(tmp_path: Path, broken: dict[str, object]) -> None:
+    _dump(tmp_path, 0, [_entry(1, 10, 1.0) | broken, _entry(2, 20, 1.0)])
+    run = load(tmp_path)
+    assert list(run.collectives["seq"]) == [2]
+    assert {warning.code: warning.count for warning in run.warnings}["bad-entry"] == 1
+
+
 def test_sends_and_receives_name_their_peer(tmp_path: Path) -> None:
     _dump(tmp_path, 0, [_entry(0, 5, 1.0, "nccl:send 0->1", is_p2p=True, p2p_seq_id=4, process_group=["pp", "pipeline"])])
     row = load(tmp_path).collectives.iloc[0]
