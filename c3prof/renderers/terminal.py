@@ -23,7 +23,7 @@ from c3prof.renderers.palette import CLASSES
 from c3prof.renderers.values import rows
 from c3prof.renderers.views import BY, PAGES, VIEWS, View
 from c3prof.table import Report, Schema, Table
-from c3prof.units import printable, text_of_time
+from c3prof.units import printable
 
 WIDTH = 100
 _WARNINGS = 8
