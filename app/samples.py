@@ -20,6 +20,7 @@ _COLUMNS = ("duration_ns", "shared_ns", "clean")
 def sample_lookup(trace: Trace) -> Lookup:
     """A function from a row of the table slowdown to its samples: duration_ns, shared_ns, clean (bool).
 
+    None for collectives: theirs are transfers, which rest on the arrivals of all ranks; durations hold the waiting too.
     The samples of a rank are found once and kept while it is among the last two asked for.
     """
 
@@ -42,7 +43,7 @@ def sample_lookup(trace: Trace) -> Lookup:
 
 
 def _chosen(made: Samples, texts: pd.DataFrame, row: Mapping[str, Any]) -> pd.DataFrame:
-    mine = np.isin(made.signature, np.flatnonzero((texts["signature"] == row["signature"]).to_numpy()))
+    mine = ~made.comm & np.isin(made.signature, np.flatnonzero((texts["signature"] == row["signature"]).to_numpy()))
     label = made.labels.index(row["co_runner"]) if row["co_runner"] in made.labels else -2
     beside = np.isin(made.use, (OVERLAPPED, MIXED)) & (made.label == label)
     chosen = mine & ((made.use == CLEAN) | beside)

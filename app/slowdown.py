@@ -11,6 +11,7 @@ from c3prof.app.grid import grid
 from c3prof.app.parts import card, graph, head, missing, warnings, why_empty
 from c3prof.app.query import Query
 from c3prof.app.run import Run
+from c3prof.kernels import COLLECTIVES
 from c3prof.renderers.figures import numbers, rows_of
 from c3prof.renderers.figures_slowdown import interference_map, slowdown_ranking, slowdown_samples, waves
 
@@ -74,7 +75,12 @@ def samples(run: Run, row: Mapping[str, Any]) -> Component:
     note = html.P(f"Note: {row['note']}", className="muted") if row.get("note") else None
     title = html.P([html.B(str(row.get("kernel"))), f" beside {row.get('co_runner')}, rank {row.get('rank')}"], className="sample-title")
     figure = slowdown_samples(run.samples(row), row)
-    return html.Div([title, graph(figure, "this row has no samples", label="Duration against overlap fraction"), note])
+    why = (
+        "transfers of collectives rest on all ranks; they are in the view of collectives"
+        if row.get("op") in COLLECTIVES
+        else "this row has no samples"
+    )
+    return html.Div([title, graph(figure, why, label="Duration against overlap fraction"), note])
 
 
 def _footprint(run: Run) -> Component:
