@@ -120,9 +120,7 @@ def combine(parts: Iterable[Part], settings: Settings) -> Report:
     shown = {name: table for name, table in tables.items() if settings.wants(name) and not name.startswith("_")}
     return Report(
         tables=shown,
-        warnings=tuple(
-            dict.fromkeys((*summary.warnings, *ranks.warnings(tables)))
-        ),  # a warning about the whole run comes with every rank of it
+        warnings=tuple(dict.fromkeys((*summary.warnings, *ranks.warnings(tables)))),  # a warning about the whole run comes with every rank of it
         coverage=_coverage(summary) | ranks.coverage(tables),
         inputs=tuple(summary.ranks["path"]),
     )

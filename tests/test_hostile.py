@@ -33,7 +33,7 @@ def events(name="gemm"):
 
 
 @pytest.fixture
-def said(tmp_path, capsys):
+def said(capsys):
     """(exit code, stdout, stderr) of a command line."""
 
     def run(*arguments):
