@@ -24,8 +24,8 @@ ENOUGH = 6
 
 _OUTLIER_MADS = 6
 _CHUNK = 4096
-_MOST_PRIOR = 20.0
-_SCATTER = 0.1, 5.0  # of ln(variance), for which the prior lies between 20 and 1
+_MOST_PRIOR = 12.0
+_SCATTER = 0.1, 5.0  # of ln(variance), for which the prior lies between 20 and 1; it counts as 12 at most, since the rows of a real class are less alike than simulated ones
 
 
 @dataclass(frozen=True)

@@ -97,19 +97,26 @@ def _pairs(rows: pd.DataFrame) -> pd.DataFrame:
     launch = ["name", "grid", "block", "shared_memory", "registers"]
     compute = rows[(rows["class"] == COMPUTE) & (rows["kind"] != "memcpy")]
     comm = rows[(rows["class"] == COMM) & (rows["kind"] != "memcpy")]
-    found = []
-    for (name, grid), some in comm.groupby(["name", "grid"], observed=True, dropna=False):
+    found, beside, shares = [], [], []
+    for co_runner, some in comm.groupby(["name", "grid"], observed=True, dropna=False):
         shared = np.zeros(len(compute), np.int64)
         for stream, own in some.groupby("stream"):
             spans = intervals.union(own["start_ns"].to_numpy(), own["end_ns"].to_numpy())
             others = (compute["stream"] != stream).to_numpy()
             shared[others] += intervals.shared_ns(compute["start_ns"].to_numpy()[others], compute["end_ns"].to_numpy()[others], spans)
-        beside = compute[shared > 0].assign(shared_ns=shared[shared > 0], n=1)
-        sums = beside.groupby(launch, observed=True, dropna=False, as_index=False).agg(
-            n=("n", "sum"), shared_ns=("shared_ns", "sum"), occupancy=("occupancy", "median")
-        )
-        found.append(sums.assign(co_runner=str(name), comm_grid=grid))
-    return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+        found.append(co_runner)
+        beside.append(np.flatnonzero(shared))
+        shares.append(shared[beside[-1]])
+    if not found:
+        return pd.DataFrame()
+    # One sum over all of them: there can be thousands of communication kernels, each with its own grid.
+    which = np.repeat(np.arange(len(found)), [len(rows) for rows in beside])
+    pairs = compute.iloc[np.concatenate(beside)].assign(shared_ns=np.concatenate(shares), n=1, which=which)
+    sums = pairs.groupby(["which", *launch], observed=True, dropna=False, as_index=False).agg(
+        n=("n", "sum"), shared_ns=("shared_ns", "sum"), occupancy=("occupancy", "median")
+    )
+    co_runners = [found[place] for place in sums["which"]]
+    return sums.assign(co_runner=[str(name) for name, _ in co_runners], comm_grid=[grid for _, grid in co_runners])
 
 
 def blocks_of(grid: object) -> int | None:

@@ -185,7 +185,7 @@ def _member_list(text: str | None) -> list[int]:
         return []
     try:
         return [int(rank) for rank in json.loads(text.replace(",...", "").replace("...", ""))]
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return []
 
 

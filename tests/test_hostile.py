@@ -11,6 +11,7 @@ import pytest
 from c3prof import cli
 from c3prof.units import printable
 from tests.kineto_files import annotation, document, kernel, launched, nccl, written
+from tests.run_folders import call, rank_folder, step
 
 ROOT = Path(cli.__file__).resolve().parents[1]
 
@@ -154,3 +155,42 @@ def test_streams_that_the_shell_closed(tmp_path, closed):
     done = subprocess.run(f"{sys.executable} -m c3prof.cli analyze {path} {closed}", shell=True, cwd=ROOT, capture_output=True, check=False)
     assert done.returncode == 0
     assert b"error" not in done.stdout + done.stderr
+
+
+def run_folder(tmp_path):
+    for rank in (0, 1):
+        calls = [call(i, 10 * i + 2 + rank, 10 * i + 6, step=i) for i in range(4)]
+        rank_folder(tmp_path / "run", rank, [step(i, 10 * i, 10 * i + 9) for i in range(4)], calls)
+    return tmp_path / "run"
+
+
+@pytest.mark.parametrize("field", ["rank", "world_size", "groups", "files", "notes", "started_ns", "status"])
+@pytest.mark.parametrize("value", ["x", None, [5], 10**40], ids=str)
+def test_a_manifest_with_a_value_of_the_wrong_type_is_a_broken_one(tmp_path, said, field, value):
+    folder = run_folder(tmp_path)
+    path = folder / "ranks" / "rank00000" / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
+    code, out, err = said("ranks", folder, "--format", "json")
+    assert (code, err) == (0, "")
+    if (field, value) != ("status", "x"):
+        assert "bad-manifest" in {warning["code"] for warning in json.loads(out)["warnings"]}
+
+
+def test_json_nested_without_end_is_damage(tmp_path, said):
+    folder = run_folder(tmp_path)
+    for name in ("manifest.json", "comm.jsonl"):
+        (folder / "ranks" / "rank00000" / name).write_text("[" * 100_000)
+    code, out, err = said("ranks", folder, "--format", "json")
+    assert (code, err) == (0, "")
+    assert {"bad-manifest", "bad-line"} <= {warning["code"] for warning in json.loads(out)["warnings"]}
+
+
+@pytest.mark.parametrize("key", ["call_ns", "end_ns", "seq", "step"])
+def test_a_record_with_a_number_that_no_column_holds_is_left_out(tmp_path, said, key):
+    folder = run_folder(tmp_path)
+    path = folder / "ranks" / "rank00000" / "comm.jsonl"
+    first, *others = path.read_text().splitlines(keepends=True)
+    path.write_text(json.dumps({**json.loads(first), key: 10**30}) + "\n" + "".join(others))
+    code, out, err = said("ranks", folder, "--format", "json")
+    assert (code, err) == (0, "")
+    assert "1 of 4 lines cannot be read, the first at byte 0; the others are used" in out

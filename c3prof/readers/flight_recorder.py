@@ -26,7 +26,7 @@ def flight_recorder(content: bytes, name: str, rank: int | None = None) -> Trace
     """The Trace of one dump. UnreadableInput when it is not JSON or has no entries."""
     try:
         document = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UnreadableInput(f"{name}: not a whole flight recorder dump ({error})") from error
     if not isinstance(document, dict) or not isinstance(document.get("entries"), list):
         raise UnreadableInput(f"{name}: no entries; expected a flight recorder dump as JSON (_dump_nccl_trace_json)")

@@ -1,6 +1,7 @@
 """The collectors' line files → frames of one rank."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,9 +44,20 @@ def lines(path: Path, kind: type[Record], name: str) -> Lines[Record]:
         return Lines((), (DataWarning("unreadable", f"cannot be read ({error.strerror or error})", path=name),))
     decoder = msgspec.json.Decoder(kind)
     try:
+        if _MAYBE_HUGE.search(content):
+            return _line_by_line(content, decoder, name)
         return Lines(decoder.decode_lines(content))
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    except (msgspec.DecodeError, RecursionError):
         return _line_by_line(content, decoder, name)
+
+
+_MAYBE_HUGE = re.compile(rb"9[2-9]\d{17}|\d{20}")
+"""Digits that may be a number outside int64; rare, so that the lines of most files need no second look."""
+
+
+def fits(record: object) -> bool:
+    """Whether every whole number of a record fits a column of int64."""
+    return all(abs(value) < 2**63 for value in vars(record).values() if isinstance(value, int))
 
 
 def _line_by_line(content: bytes, decoder: Any, name: str) -> Lines[Any]:
@@ -53,10 +65,15 @@ def _line_by_line(content: bytes, decoder: Any, name: str) -> Lines[Any]:
     for line in content.split(b"\n"):
         try:
             if line.strip():
-                records.append(decoder.decode(line))
-        except (msgspec.DecodeError, msgspec.ValidationError):
+                record = decoder.decode(line)
+                if not fits(record):
+                    raise msgspec.ValidationError("a number outside int64")
+                records.append(record)
+        except (msgspec.DecodeError, RecursionError):
             bad, first = bad + 1, first if bad else at
         at += len(line) + 1
+    if not bad:
+        return Lines(records)
     message = f"{bad} of {bad + len(records)} lines cannot be read, the first at byte {first:,}; the others are used"
     return Lines(records, (DataWarning("bad-line", message, bad, name),))
 

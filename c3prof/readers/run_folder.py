@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pandas as pd
 
 from c3prof.errors import DataWarning, UnreadableInput
 from c3prof.readers.flight_recorder import flight_recorder
 from c3prof.readers.kineto import with_rank
-from c3prof.readers.line_files import counters, lines, recorded_collectives, recorded_steps, with_device_times
+from c3prof.readers.line_files import counters, fits, lines, recorded_collectives, recorded_steps, with_device_times
 from c3prof.readers.recorded import in_light_mode, joined, with_backend_durations
 from c3prof.readers.windows import merged
 from c3prof.records import (
@@ -32,7 +33,6 @@ from c3prof.records import (
     PowerRecord,
     RankManifest,
     StepRecord,
-    manifest_of,
 )
 from c3prof.trace import GROUPS, NONE, RANKS, STEPS, Trace
 from c3prof.units import NS_PER_S
@@ -156,14 +156,16 @@ def _manifest(folder: Path, name: str) -> tuple[RankManifest, list[DataWarning]]
     stand_in = RankManifest(rank=int(digits) if digits.isdigit() else -1, world_size=NONE, status="killed")
     path = folder / MANIFEST_FILE
     try:
-        manifest = manifest_of(json.loads(path.read_text(encoding="utf-8")))
+        manifest = msgspec.json.decode(path.read_bytes(), type=RankManifest)
+        if not (0 <= manifest.rank < 2**31 and all(map(fits, (manifest, *manifest.groups)))):
+            raise ValueError("a number in it cannot be what it stands for")
     except FileNotFoundError:
         return stand_in, [
             DataWarning(
                 "no-manifest", f"no {MANIFEST_FILE}: killed before it was written; the rank is taken from the folder's name", path=name
             )
         ]
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         return stand_in, [
             DataWarning("bad-manifest", f"{MANIFEST_FILE} cannot be read ({error}); the rank is taken from the folder's name", path=name)
         ]
@@ -246,7 +248,7 @@ def _stall(path: Path) -> str:
         report = json.loads(path.read_text(encoding="utf-8"))
         open_ = [(one["collective"], one["group"], one.get("seq", NONE)) for one in report["open"]]
         return f"no step for {report['seconds_without_step']:.0f} s in step {report['step']}; open collectives: {_listed(open_) or 'none'}"
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         return f"{path.name} cannot be read ({error})"
 
 
