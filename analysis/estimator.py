@@ -24,8 +24,8 @@ ENOUGH = 6
 
 _OUTLIER_MADS = 6
 _CHUNK = 4096
-_MOST_PRIOR = 12.0
-_SCATTER = 0.1, 5.0  # of ln(variance), for which the prior lies between 20 and 1; it counts as 12 at most, since the rows of a real class are less alike than simulated ones
+_MOST_PRIOR = 20.0
+_SCATTER = 0.1, 5.0  # of ln(variance), for which the prior lies between 20 and 1
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def rates(sides: Sides, tick_ns: float, counts: Counts | None) -> Rates:
         freedom,
         low,
         high,
-        _p_value(rate, error, freedom, few),
+        _p_value(rate, error, _freedom_of_flag(freedom, np.maximum(units_clean, units_over), few), few),
         few & measured,
         np.minimum(units_clean, units_over),
         alone[used.over_row] - progress,
@@ -239,6 +239,15 @@ def _interval(rate: FloatArray, error: FloatArray, factor: FloatArray, few: Bool
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         spread = np.exp(ratio(reach, rate))
         return np.where(few, rate / spread, rate - reach), np.where(few, rate * spread, rate + reach)
+
+
+def _freedom_of_flag(freedom: FloatArray, steps: IntArray, few: BoolArray) -> FloatArray:
+    """Degrees of freedom for the p value: no more than the steps allow, less one.
+
+    Both sides are of the same steps, so their errors are not independent, as the interval's degrees take them to be; a
+    few wild steps would otherwise flag rows more often than they should (benchmarks/placebo.py).
+    """
+    return np.where(few, freedom, np.minimum(freedom, np.maximum(steps - 1.0, 1.0)))
 
 
 def _p_value(rate: FloatArray, error: FloatArray, freedom: FloatArray, few: BoolArray) -> FloatArray:
