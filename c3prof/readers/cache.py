@@ -10,7 +10,6 @@ import os
 import shutil
 import sys
 import tempfile
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
