@@ -194,3 +194,19 @@ def test_a_record_with_a_number_that_no_column_holds_is_left_out(tmp_path, said,
     code, out, err = said("ranks", folder, "--format", "json")
     assert (code, err) == (0, "")
     assert "1 of 4 lines cannot be read, the first at byte 0; the others are used" in out
+
+
+def test_a_counter_that_no_float_holds_is_left_out(tmp_path, said):
+    counter = {"ph": "C", "name": "power", "pid": 0, "ts": 1, "args": {"a": 10**400, "b": 2}}
+    assert said("analyze", written(tmp_path / "t.json", document([*events(), counter])))[::2] == (0, "")
+
+
+def test_a_user_without_a_home(tmp_path, said, monkeypatch):
+    def home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("C3PROF_CACHE_DIR")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", home)
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    assert said("analyze", written(tmp_path / "t.json", document(events())))[::2] == (0, "")

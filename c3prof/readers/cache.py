@@ -74,11 +74,18 @@ class Cache:
                 shutil.rmtree(entry, ignore_errors=True)
 
 
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError:  # a user without a home, as in many containers
+        return Path(tempfile.gettempdir()) / f"c3prof-{os.getuid()}"
+
+
 def default_folder() -> Path:
     """C3PROF_CACHE_DIR, else c3prof in the user's cache folder."""
     if given := os.environ.get("C3PROF_CACHE_DIR"):
         return Path(given).expanduser()
-    home = Path.home()
+    home = _home()
     if sys.platform == "darwin":
         return home / "Library" / "Caches" / "c3prof"
     if sys.platform == "win32":

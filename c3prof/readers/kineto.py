@@ -126,7 +126,7 @@ def _counters(file: File) -> pd.DataFrame:
     at: list[int] = []
     for row, code in zip(rows.tolist(), args.tolist(), strict=True):
         series = json.loads(file.strings.texts[code]) if code >= 0 else {}
-        numbers = {k: v for k, v in series.items() if isinstance(v, int | float)} if isinstance(series, dict) else {}
+        numbers = {k: v for k, v in series.items() if isinstance(v, int | float) and abs(v) < 1e300} if isinstance(series, dict) else {}
         base = file.strings.texts[events["name"][row]] if events["name"][row] >= 0 else ""
         for key, value in numbers.items():
             names.append(base if len(numbers) == 1 else f"{base} {key}")

@@ -158,7 +158,7 @@ def _manifest(folder: Path, name: str) -> tuple[RankManifest, list[DataWarning]]
     try:
         manifest = msgspec.json.decode(path.read_bytes(), type=RankManifest)
         if not (0 <= manifest.rank < 2**31 and all(map(fits, (manifest, *manifest.groups)))):
-            raise ValueError("a number in it cannot be what it stands for")
+            raise ValueError("a number in it cannot be what it stands for")  # noqa: TRY301 - one way for all that makes a manifest broken
     except FileNotFoundError:
         return stand_in, [
             DataWarning(
