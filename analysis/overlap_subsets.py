@@ -78,9 +78,7 @@ def overlap_subsets(trace: Trace, _: Mapping[str, Table], settings: Settings) ->
         hiding = intervals.intersection(busy(lane.rows).p, lane.asked)
         data["overlap_by_stream"].append(_by_stream(lane, hiding))
         data["overlap_by_group"].append(_by_named(lane, hiding, _of_collective(lane, trace, "group", "group_desc")))
-        data["overlap_by_collective"].append(
-            _by_named(lane, hiding, {"collective": lane.rows["kernel_class"].to_numpy(dtype=object)})
-        )
+        data["overlap_by_collective"].append(_by_named(lane, hiding, {"collective": lane.rows["kernel_class"].to_numpy(dtype=object)}))
         known = np.flatnonzero((lane.rows["collective_id"].to_numpy() >= 0) & class_masks(lane.rows)[COMM])
         alone += _times(lane, hiding, known, lane.rows["collective_id"].to_numpy()[known], alone.shape[1])
     comm, hidden = alone

@@ -62,11 +62,19 @@ def section(traces: Path | None, repeat: int) -> str:
                 f"| {title} | {mine:.2f} s | {other:.2f} s | {other / mine:.1f} × | {gunzip:.2f} s | {load / gunzip:.1f} × "
                 f"| {peak:.0f} MB | {other_peak:.0f} MB | {peak / other_peak:.0%} |"
             )
-        lines += ["", "Whole process `c3prof analyze FILE --no-cache`, every default table:", "", "| events | wall | CPU | peak memory |", "|---|---|---|---|"]
+        lines += [
+            "",
+            "Whole process `c3prof analyze FILE --no-cache`, every default table:",
+            "",
+            "| events | wall | CPU | peak memory |",
+            "|---|---|---|---|",
+        ]
         for count in (1_000_000, 5_000_000):
             path = Path(folder) / f"{count}.json.gz"
             write(path, count)
-            runs = [run([sys.executable, "-m", "c3prof.cli", "analyze", str(path), "--no-cache"], PYTHONPATH=str(ROOT)) for _ in range(repeat)]
+            runs = [
+                run([sys.executable, "-m", "c3prof.cli", "analyze", str(path), "--no-cache"], PYTHONPATH=str(ROOT)) for _ in range(repeat)
+            ]
             wall, cpu, peak = (statistics.median(getattr(r, name) for r in runs) for name in ("wall_s", "cpu_s", "peak_mb"))
             lines.append(f"| {count:,} | {wall:.1f} s | {cpu:.1f} s | {peak / 1000:.2f} GB |")
     return "## Load and overlap\n\n" + "\n".join(lines) + "\n"

@@ -47,7 +47,9 @@ class Rank:
         start = self.cpu_ns
         self.cpu_ns += _CPU_OP_NS
         self.event("cpu_op", op, thread, start, self.cpu_ns, **{"External id": self.ids, **op_args})
-        self.event("cuda_runtime", call, thread, start + 2_000, start + 2_000 + _LAUNCH_NS, correlation=self.ids, **{"External id": self.ids})
+        self.event(
+            "cuda_runtime", call, thread, start + 2_000, start + 2_000 + _LAUNCH_NS, correlation=self.ids, **{"External id": self.ids}
+        )
         return start + 2_000 + _LAUNCH_NS, self.ids
 
     def run(self, cat: str, name: str, stream: int, start: int, end: int, kind: str, **args: Any) -> None:
@@ -76,16 +78,26 @@ class Job:
         """A compute kernel on the main stream of every rank; when it ends on each."""
         ends = []
         for rank in self.ranks:
-            called, correlation = rank.launch(op, "cudaLaunchKernel", thread, **{"Input Dims": json.loads(dims), "Input type": ["c10::BFloat16"]})
+            called, correlation = rank.launch(
+                op, "cudaLaunchKernel", thread, **{"Input Dims": json.loads(dims), "Input type": ["c10::BFloat16"]}
+            )
             start = max(called + _LATENCY_NS, rank.free_ns.get(_MAIN_STREAM, 0))
             work = work_ns * rank.slower * self.noise.gauss(1.0, 0.01)
             end = _end_of(start, work, rank.comm, self.slowdown)
-            launch = {"correlation": correlation, "grid": [grid, 1, 1], "block": [256, 1, 1], "registers per thread": 128, "shared memory": 49152}
+            launch = {
+                "correlation": correlation,
+                "grid": [grid, 1, 1],
+                "block": [256, 1, 1],
+                "registers per thread": 128,
+                "shared memory": 49152,
+            }
             rank.run("kernel", name, _MAIN_STREAM, start, end, "compute", **launch)
             ends.append(end)
         return ends
 
-    def collective(self, kind: str, elements: int, transfer_ns: int, *, stream: int = 20, group: str = "0", after: list[int] | None = None) -> list[int]:
+    def collective(
+        self, kind: str, elements: int, transfer_ns: int, *, stream: int = 20, group: str = "0", after: list[int] | None = None
+    ) -> list[int]:
         """A collective on a stream of its own, ready when `after` (the main stream if None) is; when it ends on each rank."""
         self.sequence[group] = self.sequence.get(group, 0) + 1
         arguments = {
@@ -122,7 +134,12 @@ class Job:
             rank.event("user_annotation", f"ProfilerStep#{number}", 1, begin, rank.cpu_ns - 5_000)
 
 
-_NCCL = {"allreduce": "AllReduce_Sum", "_allgather_base": "AllGather", "_reduce_scatter_base": "ReduceScatter_Sum", "all_to_allv": "SendRecv"}
+_NCCL = {
+    "allreduce": "AllReduce_Sum",
+    "_allgather_base": "AllGather",
+    "_reduce_scatter_base": "ReduceScatter_Sum",
+    "all_to_allv": "SendRecv",
+}
 
 
 def _end_of(start: int, work: float, comm: list[tuple[int, int]], slowdown: float) -> int:
@@ -144,7 +161,9 @@ def _end_of(start: int, work: float, comm: list[tuple[int, int]], slowdown: floa
 _GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas"
 _NORM = "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16, float>(int, float, c10::BFloat16 const*)"
 _FLASH = "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4>>(pytorch_flash::Flash_fwd_params)"
-_ADAM = "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::FusedAdamMathFunctor<float, 4>>()"
+_ADAM = (
+    "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::FusedAdamMathFunctor<float, 4>>()"
+)
 
 
 def _forward(job: Job, layers: int) -> None:
@@ -280,7 +299,13 @@ def document(job: Job, rank: Rank) -> dict[str, Any]:
     return {
         "schemaVersion": 1,
         "deviceProperties": [device],
-        "distributedInfo": {"backend": "nccl", "rank": rank.number, "world_size": job.world_size, "pg_count": len(groups), "pg_config": groups},
+        "distributedInfo": {
+            "backend": "nccl",
+            "rank": rank.number,
+            "world_size": job.world_size,
+            "pg_count": len(groups),
+            "pg_config": groups,
+        },
         "baseTimeNanoseconds": _BASE_NS,
         "traceEvents": sorted(rank.events, key=lambda event: event["ts"]),
     }

@@ -46,7 +46,18 @@ def ran(name: str, python: str, pins: list[str], arguments: list[str]) -> bool:
     steps = [
         [python, "-m", "venv", "--clear", str(folder)],
         [*install, "--upgrade", "pip", "setuptools"],
-        [*install, "-c", str(pinned), f"{ROOT}[app,cluster]", "hypothesis", "pytest", "pytest-timeout", "nbclient", "nbformat", "ipykernel"],
+        [
+            *install,
+            "-c",
+            str(pinned),
+            f"{ROOT}[app,cluster]",
+            "hypothesis",
+            "pytest",
+            "pytest-timeout",
+            "nbclient",
+            "nbformat",
+            "ipykernel",
+        ],
         [inside, "-m", "pytest", "-q", "-m", "not browser and not gpu", *arguments],
     ]
     for step in steps:

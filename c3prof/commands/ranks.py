@@ -43,7 +43,7 @@ def ranks(
     flags |= {"workers": workers, "memory_gb": memory, "scheduler": scheduler, "cluster": cluster, "cache": False if no_cache else None}
     asked = config(flags)
     asked = replace(asked, settings={**asked.settings, "only": Setting(RANK_TABLES, "c3prof ranks")})
-    report = made(given(paths, sample), asked)
+    report = made(given(paths, sample, out), asked)
     from c3prof.commands.output import put
 
     put(report, asked, out, views=RANK_VIEWS)
