@@ -262,7 +262,7 @@ def test_a_bad_rules_file_is_named_with_its_entry(tmp_path: Path, text: str, mes
 
 
 def test_a_missing_rules_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(WrongSettings, match=r"absent\.toml: cannot be read"):
+    with pytest.raises(WrongSettings, match=r"absent\.toml: no such file"):
         kernels.rules(str(tmp_path / "absent.toml"))
 
 
