@@ -23,7 +23,7 @@ from c3prof.readers.kineto import with_rank
 from c3prof.readers.sources import Source, found
 from c3prof.readers.windows import one_rank
 from c3prof.table import Report, Table
-from c3prof.tasks import Place, Task, completed
+from c3prof.tasks import WORTH_WORKERS, Place, Task, completed, text_bytes
 from c3prof.trace import Trace
 
 Progress = Callable[[int, int, str], None]
@@ -84,24 +84,15 @@ def _place(sources: Sequence[Source], asked: Mapping[str, Any]) -> Place | None:
     """Where the inputs are read; None for this process: one input, one worker, or too little to pay for starting others."""
     memory = int(asked.get("memory_gb", 0) * 1e9)
     place = Place(asked.get("workers", 0), memory, asked.get("scheduler") or "", asked.get("cluster") or "")
-    small = not asked.get("workers") and sum(map(_text_bytes, sources)) < _WORTH_PROCESSES
+    small = not asked.get("workers") and sum(text_bytes(source.path, source.size) for source in sources) < WORTH_WORKERS
     if place.on_dask:
         return place
     return None if len(sources) < 2 or place.processes < 2 or small else place
 
 
-_WORTH_PROCESSES = 200_000_000
-"""Bytes of JSON from which other processes are worth their start (about a second each)."""
-
-
-def _text_bytes(source: Source) -> int:
-    """Bytes of JSON in an input, by its size: gzip leaves about a twelfth of a trace."""
-    return source.size * (1 if source.path.endswith(".json") else 12)
-
-
 def _need(source: Source) -> int:
     """Bytes that reading and analyzing an input takes at its peak: up to three times its JSON (benchmarks/ranks.py), and the program."""
-    return 3 * _text_bytes(source) + 150_000_000
+    return 3 * text_bytes(source.path, source.size) + 150_000_000
 
 
 def baseline_of(asked: Mapping[str, Any], settings: Settings) -> Mapping[str, Table]:

@@ -128,8 +128,13 @@ def _alone(function: Callable[[A], R], task: Task[A]) -> R | C3profError:
         )
 
 
-WORTH_WORKERS_BYTES = 30_000_000
-"""Size of all inputs, as stored, from which several processes are worth their start."""
+WORTH_WORKERS = 200_000_000
+"""Bytes of JSON from which several processes are worth their start (about a second each)."""
+
+
+def text_bytes(path: str, size: int) -> int:
+    """Bytes of JSON in an input, by its size as stored: gzip leaves about a twelfth of a trace."""
+    return size * (1 if path.endswith(".json") else 12)
 
 
 def prepared(paths: Sequence[str]) -> bool:
@@ -139,8 +144,12 @@ def prepared(paths: Sequence[str]) -> bool:
     """
     if usable_cpus() < 2 or "forkserver" not in multiprocessing.get_all_start_methods():
         return False
-    files = [file for path in paths if "://" not in path for file in _files_in(Path(path))]
-    if len(files) < 2 or sum(file.stat().st_size for file in files) < WORTH_WORKERS_BYTES:
+    try:
+        files = [file for path in paths if "://" not in path for file in _files_in(Path(path))]
+        total = sum(text_bytes(file.name, file.stat().st_size) for file in files)
+    except OSError:  # who reads the input says what is wrong with it
+        return False
+    if len(files) < 2 or total < WORTH_WORKERS:
         return False
     _context()
     from multiprocessing import forkserver  # noqa: PLC0415 - not on every system
