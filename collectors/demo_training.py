@@ -15,11 +15,17 @@ BUCKET_MB = 2
 CALIBRATION_STEPS = 3
 
 
-def train(folder: str, steps: int) -> None:
-    """Trains and records `steps` steps on this rank."""
+def main(folder: str, steps: int) -> None:
+    """Joins the job, trains, leaves the job. In this order: a DDP model that outlives its group can hang torch on gloo."""
     torch = import_module("torch")
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo")
+    train(torch, folder, steps)
+    torch.distributed.destroy_process_group()
+
+
+def train(torch: Any, folder: str, steps: int) -> None:
+    """Trains and records `steps` steps on this rank."""
     torch.manual_seed(0)
     model = torch.nn.parallel.DistributedDataParallel(_transformer(torch), bucket_cap_mb=BUCKET_MB)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
@@ -31,7 +37,6 @@ def train(folder: str, steps: int) -> None:
             optimizer.step()
             optimizer.zero_grad()
             prof.step()
-    torch.distributed.destroy_process_group()
 
 
 def _transformer(torch: Any) -> Any:
@@ -40,4 +45,4 @@ def _transformer(torch: Any) -> Any:
 
 
 if __name__ == "__main__":
-    train(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]))

@@ -14,6 +14,9 @@ from torch import nn
 import c3prof
 
 STEPS = 8
+# A DDP model that dies after its process group can deadlock in torch 2.13 on gloo (pytorch issue 56297): the last reference
+# to the group joins gloo's threads while it holds the interpreter lock they want. So models live as long as their process.
+_ALIVE: list[nn.Module] = []
 Loop = Callable[[Callable[[], None]], None]
 
 
@@ -30,6 +33,7 @@ def connect(rank: int, world: int, port: int) -> None:
 def ddp_step(width: int = 64, layers: int = 4, batch: int = 8) -> Callable[[], None]:
     """One training step of a small DDP model with several buckets."""
     model = nn.parallel.DistributedDataParallel(nn.Sequential(*[nn.Linear(width, width) for _ in range(layers)]), bucket_cap_mb=0.03)
+    _ALIVE.append(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 
     def step() -> None:

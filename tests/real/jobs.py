@@ -23,6 +23,7 @@ STEPS = 6
 WINDOW = c3prof.Window(wait=2, warmup=1, active=2, repeat=1)
 
 Step = Callable[[], object]
+_ALIVE: list[Step] = []  # models outlive their groups, as in tests/collectors/jobs.py
 
 
 class Mlp(nn.Module):  # type: ignore[misc]  # torch is Any to the type checker
@@ -192,6 +193,7 @@ def recorded(rank: int, world: int, port: int, builder: str, folder: str, namesp
     connect(rank, world, port)
     steps = options.pop("steps", STEPS)
     step = BUILDERS[builder](rank, world)
+    _ALIVE.append(step)
     step()  # groups connect, graphs compile
     with c3prof.profile(folder, **{"kineto": WINDOW, **options}) as prof:
         for _ in range(steps):
