@@ -4,7 +4,10 @@ A collective is measured on its transfer window [last arrival, own end], and the
 ranks are together. So a rank keeps how much of the collective's last k/32 is shared, and no spans.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from c3prof.analysis import intervals
@@ -30,15 +33,58 @@ COLLECTIVE_SAMPLES = Schema(
         Column("input_dims", "object", "", "its message size as text"),
         Column("region", "int64", "", "region of the device that its first kernel is part of, -1 for none"),
         Column("duration_ns", "int64", "ns", "from its first start to its last end"),
-        Column("shared", "object", "", "by co-runner: ns shared from k/32 of the duration to the end, k = 0 … 32"),
+    ),
+)
+
+_RESTS = tuple(f"rest_{k}" for k in range(KNOTS + 1))
+
+COLLECTIVE_SHARED = Schema(
+    "_collective_shared",
+    "What each collective shares with each co-runner, by how much of the collective is still to come",
+    (
+        Column("rank", "int32", "", "global rank"),
+        Column("record", "int64", "", "row among the collectives of the rank"),
+        Column("co_runner", "object", "", "what ran on other streams: a class of work, or the union of compute"),
+        *(Column(name, "float64", "ns", f"shared from {k}/{KNOTS} of the duration to the end") for k, name in enumerate(_RESTS)),
     ),
 )
 
 
-def collective_samples(trace: Trace, lane: Lane, drawn: Samples, region: Int64s) -> pd.DataFrame:
-    """Rows of COLLECTIVE_SAMPLES for the collectives of one device, indexed by their position in Trace.collectives.
+@dataclass(frozen=True)
+class Shared:
+    """What records share with other work, a row a record and co-runner that share any.
 
-    region: of each activity of the device, -1 for none.
+    record: row of the collectives of the run; co_runner: position in names; rest: rows × 33, as in COLLECTIVE_SHARED.
+    """
+
+    record: Int64s
+    co_runner: Int64s
+    names: npt.NDArray[np.object_]
+    rest: FloatArray
+
+    @classmethod
+    def of(cls, rows: pd.DataFrame, begins: pd.Series) -> "Shared":
+        """The Shared of rows of COLLECTIVE_SHARED. begins: by rank the row at which its collectives begin."""
+        code, names = pd.factorize(rows["co_runner"].to_numpy(), sort=True)
+        begin = rows["rank"].map(begins).to_numpy(dtype=np.int64)
+        return cls(begin + rows["record"].to_numpy(), code.astype(np.int64), np.asarray(names, object), rows[list(_RESTS)].to_numpy())
+
+    def where(self, chosen: npt.NDArray[np.bool_]) -> "Shared":
+        """The rows that are chosen."""
+        return Shared(self.record[chosen], self.co_runner[chosen], self.names, self.rest[chosen])
+
+    def after(self, part: FloatArray) -> FloatArray:
+        """ns that each row shares from `part` of the duration (0 … 1, a value a row) to the end, linear between the 33 instants."""
+        at = KNOTS * np.clip(part, 0.0, 1.0)
+        low = np.minimum(at.astype(np.int64), KNOTS - 1)
+        row, share = np.arange(len(low)), at - low
+        return np.asarray(self.rest[row, low] * (1 - share) + self.rest[row, low + 1] * share)
+
+
+def collective_samples(trace: Trace, lane: Lane, drawn: Samples, region: Int64s) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Rows of COLLECTIVE_SAMPLES and of COLLECTIVE_SHARED for the collectives of one device.
+
+    The first are indexed by their position in Trace.collectives. region: of each activity of the device, -1 for none.
     """
     rows = lane.rows
     known = np.flatnonzero(((rows["class"] == COMM) & (rows["collective_id"] != NONE)).to_numpy(dtype=bool))
@@ -48,7 +94,7 @@ def collective_samples(trace: Trace, lane: Lane, drawn: Samples, region: Int64s)
     start, end = here["start_ns"].to_numpy(), here["end_ns"].to_numpy()
     codes, place = np.unique(drawn.marks.code[first], return_inverse=True)
     texts = signature_texts(trace, rows, drawn.marks, codes).iloc[place]
-    return pd.DataFrame(
+    found = pd.DataFrame(
         {
             "rank": lane.rank,
             "kernel": texts["kernel"].to_numpy(),
@@ -56,34 +102,33 @@ def collective_samples(trace: Trace, lane: Lane, drawn: Samples, region: Int64s)
             "input_dims": texts["input_dims"].to_numpy(),
             "region": region[first],
             "duration_ns": end - start,
-            "shared": _shared(rows, start, end, rows["stream"].to_numpy()[first]),
         },
         index=ids,
     )
+    return found, _shared(rows, ids, start, end, rows["stream"].to_numpy()[first]).assign(rank=lane.rank)
 
 
 def no_samples(trace: Trace) -> pd.DataFrame:
-    """Rows for collectives without device activity."""
+    """Rows of COLLECTIVE_SAMPLES for collectives without device activity."""
     n = len(trace.collectives)
-    nothing = np.full(n, None, object)
     return pd.DataFrame(
         {
             "rank": trace.collectives["rank"].to_numpy(),
-            **dict.fromkeys(("kernel", "signature", "input_dims", "shared"), nothing),
+            **dict.fromkeys(("kernel", "signature", "input_dims"), np.full(n, None, object)),
             "region": np.full(n, NONE),
             "duration_ns": (trace.collectives["end_ns"] - trace.collectives["start_ns"]).to_numpy(),
         }
     )
 
 
-def _shared(rows: pd.DataFrame, start: Int64s, end: Int64s, stream: Int64s) -> list[dict[str, FloatArray]]:
-    """By co-runner the time from each of 33 instants of a collective to its end that it shares with other streams."""
+def _shared(rows: pd.DataFrame, ids: Int64s, start: Int64s, end: Int64s, stream: Int64s) -> pd.DataFrame:
+    """By collective and co-runner the time from each of 33 instants to its end that it shares with other streams."""
     labels, label = co_runners(rows)
     low, high, on = (rows[name].to_numpy() for name in ("start_ns", "end_ns", "stream"))
     computing = rows["class"].isin([COMPUTE, FUSED]).to_numpy(dtype=bool)
     choices = {UNION_OF_COMPUTE: computing, **{name: label == code for code, name in enumerate(labels)}}
-    found: list[dict[str, FloatArray]] = [{} for _ in start]
     parts = np.arange(KNOTS + 1) / KNOTS
+    record, co_runner, rests = [ids[:0]], [np.array([], object)], [np.zeros((0, KNOTS + 1))]
     for one in np.unique(stream):
         mine = np.flatnonzero(stream == one)
         instants = start[mine][:, None] + np.rint((end - start)[mine][:, None] * parts).astype(np.int64)
@@ -91,7 +136,10 @@ def _shared(rows: pd.DataFrame, start: Int64s, end: Int64s, stream: Int64s) -> l
             there = chosen & (on != one)
             spans = intervals.union(low[there], high[there])
             covered = intervals.covered_before(spans, instants.ravel()).reshape(instants.shape)
-            rest = (covered[:, -1:] - covered).astype(float)
-            for place in np.flatnonzero(rest[:, 0] > 0):
-                found[mine[place]][name] = rest[place]
-    return found
+            some = covered[:, -1] > covered[:, 0]
+            record.append(ids[mine[some]])
+            co_runner.append(np.full(int(some.sum()), name, object))
+            rests.append((covered[:, -1:] - covered)[some].astype(float))
+    rest = np.concatenate(rests)
+    columns = {name: rest[:, k] for k, name in enumerate(_RESTS)}
+    return pd.DataFrame({"record": np.concatenate(record), "co_runner": np.concatenate(co_runner), **columns})

@@ -1,7 +1,6 @@
 """The other direction: how much collectives are slowed by compute and by other communication, over all ranks (§3, §5)."""
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,7 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from c3prof.analysis.class_fit import class_fit
-from c3prof.analysis.collective_samples import KNOTS
+from c3prof.analysis.collective_samples import KNOTS, Shared
 from c3prof.analysis.interference import interference_rows
 from c3prof.analysis.intervals import Int64s
 from c3prof.analysis.samples import (
@@ -25,66 +24,63 @@ from c3prof.analysis.samples import (
     Samples,
     first_steps,
 )
-from c3prof.analysis.segments import FloatArray
+from c3prof.analysis.segments import FloatArray, Segments
 from c3prof.analysis.signatures import Signatures
 from c3prof.analysis.slowdown import Context, joined, measured_rows
 from c3prof.kernels import COMM, COMPUTE
+from c3prof.trace import NONE
 
 
 @dataclass(frozen=True)
 class Transfers:
     """One sample an operation, over the ranks that recorded it: transfer time, and by co-runner the largest shared time.
 
-    row: the row of the collectives table that stands for it (lowest rank); signature: text.
+    row: the row of the collectives table that stands for it (lowest rank); signature: text; shared_ns: operations ×
+    co_runners, 0 where nothing is shared.
     """
 
     row: Int64s
     signature: npt.NDArray[np.object_]
     transfer_ns: FloatArray
-    shared: Sequence[Mapping[str, float]]
+    shared_ns: FloatArray
+    co_runners: Sequence[str]
     step: Int64s
 
 
-def transfers(collectives: pd.DataFrame, operations: pd.DataFrame, rows: pd.DataFrame) -> Transfers:
+def transfers(collectives: pd.DataFrame, operations: pd.DataFrame, rows: pd.DataFrame, shared: Shared) -> Transfers:
     """The Transfers of all operations whose transfer time can be used.
 
     collectives, operations, rows: tables `collectives`, `_operations` and `_collective_samples`; row i of each is the
     same record.
     """
-    members: dict[int, list[int]] = defaultdict(list)
-    at = np.flatnonzero(operations["usable"].to_numpy() & rows["signature"].notna().to_numpy())
-    for place, number in zip(at.tolist(), operations["operation"].to_numpy()[at].tolist(), strict=True):
-        members[number].append(place)
+    usable = operations["usable"].to_numpy() & rows["signature"].notna().to_numpy()
+    at = np.flatnonzero(usable)
+    _, first, operation = np.unique(operations["operation"].to_numpy()[at], return_index=True, return_inverse=True)
+    by = np.argsort(operation, kind="stable")
     transfer = collectives["transfer_ns"].to_numpy(dtype=float)
-    shared = [_largest(rows["shared"].to_numpy(), rows["duration_ns"].to_numpy(), transfer, of) for of in members.values()]
-    first = np.array([of[0] for of in members.values()], np.int64)
+    count = len(first)
+    times = Segments(operation[by], count).medians(transfer[at[by]])
+    place = np.full(len(collectives), NONE)
+    place[at] = operation
+    mine = shared.where(usable[shared.record])
+    spent, whole = transfer[mine.record], np.maximum(rows["duration_ns"].to_numpy(dtype=float)[mine.record], 1)
+    used, co_runner = np.unique(mine.co_runner, return_inverse=True)
+    most = np.zeros((count, len(used)))
+    np.maximum.at(most, (place[mine.record], co_runner), np.minimum(mine.after(1 - spent / whole), spent))
     step = pd.to_numeric(collectives["step"]).fillna(-1).to_numpy().astype(np.int64)
-    return Transfers(
-        first,
-        rows["signature"].to_numpy(dtype=object)[first],
-        np.array([np.median(transfer[of]) for of in members.values()]),
-        shared,
-        step[first],
-    )
-
-
-def _largest(shared: npt.NDArray[np.object_], duration: Int64s, transfer: FloatArray, of: Sequence[int]) -> dict[str, float]:
-    """By co-runner the largest time over the ranks that the transfer window shares with it."""
-    most: dict[str, float] = defaultdict(float)
-    for row in of:
-        place = KNOTS * (1 - min(transfer[row] / max(duration[row], 1), 1.0))
-        for name, rest in (shared[row] or {}).items():
-            most[name] = max(most[name], min(float(np.interp(place, np.arange(KNOTS + 1), rest)), transfer[row]))
-    return dict(most)
+    order = np.argsort(first)  # in the order of their first records
+    row = at[first[order]]
+    signature = rows["signature"].to_numpy(dtype=object)[row]
+    return Transfers(row, signature, times[order], most[order], mine.names[used].tolist(), step[row])
 
 
 def transfer_samples(found: Transfers) -> tuple[Samples, npt.NDArray[np.object_]]:
     """The operations as Samples, and the signature text of each signature code. Compute is one co-runner, the union."""
     texts, code = np.unique(found.signature.astype(str), return_inverse=True)
-    names = sorted({name for shared in found.shared for name in shared if not name.startswith(COMPUTE + ":") and name != UNION_OF_COMPUTE})
+    names = [name for name in found.co_runners if not name.startswith(COMPUTE + ":") and name != UNION_OF_COMPUTE]
     labels = [*names, UNION_OF_COMPUTE, MIXED_LABEL]
     n = len(code)
-    time = np.array([[shared.get(name, 0.0) for name in labels[:-1]] for shared in found.shared]).reshape(n, len(labels) - 1)
+    time = np.column_stack([_beside(found, name) for name in labels[:-1]])
     most, together = time.max(axis=1, initial=0.0), time.sum(axis=1)
     overlapped = most >= OVERLAPPED_FROM * found.transfer_ns
     clean, alone = together < CLEAN_BELOW * found.transfer_ns, together - most < OVERLAPPED_FROM * found.transfer_ns
@@ -111,6 +107,11 @@ def transfer_samples(found: Transfers) -> tuple[Samples, npt.NDArray[np.object_]
         first_step_included=included,
     )
     return samples, texts
+
+
+def _beside(found: Transfers, name: str) -> FloatArray:
+    """ns that each operation shares with a co-runner."""
+    return found.shared_ns[:, found.co_runners.index(name)] if name in found.co_runners else np.zeros(len(found.row))
 
 
 def collective_slowdown(found: Transfers, collectives: pd.DataFrame, rows: pd.DataFrame, context: Context) -> tuple[pd.DataFrame, ...]:
@@ -154,10 +155,11 @@ def _by_class(found: Transfers, samples: Samples, measured: pd.DataFrame) -> pd.
     for place in np.flatnonzero((measured["label"] == union) & measured["rate"].notna() & measured["best"]).tolist():
         row = measured.iloc[place]
         mine = np.flatnonzero((samples.signature == row["signature"]) & (samples.label == union) & (samples.use == OVERLAPPED))
-        names = sorted({name for at in mine.tolist() for name in found.shared[at] if name.startswith(COMPUTE + ":")})
+        some = np.any(found.shared_ns[mine] > 0, axis=0).tolist()
+        names = [name for at, name in enumerate(found.co_runners) if some[at] and name.startswith(COMPUTE + ":")]
         if len(names) < 2:
             continue
-        shared = np.array([[found.shared[at].get(name, 0.0) for name in names] for at in mine.tolist()])
+        shared = np.column_stack([_beside(found, name)[mine] for name in names])
         fit = class_fit(found.transfer_ns[mine], shared, float(row["clean_ns"]), float(np.median(found.transfer_ns[mine])) / KNOTS)
         if fit is None:
             measured.loc[place, "note"] = joined(row["note"], "classes not separable")

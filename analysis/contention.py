@@ -10,7 +10,7 @@ import pandas as pd
 
 from c3prof.analysis.baseline import BASELINE_SAMPLES, baseline_rows, of_rank, with_baseline
 from c3prof.analysis.c3 import PARTS, numbered
-from c3prof.analysis.collective_samples import COLLECTIVE_SAMPLES, collective_samples, no_samples
+from c3prof.analysis.collective_samples import COLLECTIVE_SAMPLES, COLLECTIVE_SHARED, collective_samples, no_samples
 from c3prof.analysis.cpu_lanes import work
 from c3prof.analysis.interference import INTERFERENCE, interference_rows
 from c3prof.analysis.phase_steps import PHASE_STEPS, phase_steps
@@ -64,7 +64,7 @@ SAMPLES = Schema(
     ),
 )
 
-SCHEMAS = (SAMPLE_COUNTS, OF_KERNELS, OF_COLLECTIVES, OF_CLASSES, PARTS, COLLECTIVE_SAMPLES, PHASE_STEPS)
+SCHEMAS = (SAMPLE_COUNTS, OF_KERNELS, OF_COLLECTIVES, OF_CLASSES, PARTS, COLLECTIVE_SAMPLES, COLLECTIVE_SHARED, PHASE_STEPS)
 
 WAITING = "waiting not separable with one rank"
 
@@ -97,7 +97,7 @@ def contention(trace: Trace, tables: Mapping[str, Table], settings: Settings) ->
     collectives of several ranks, come in contention_of_run.
     """
     found: dict[str, list[pd.DataFrame]] = {schema.name: [] for schema in SCHEMAS}
-    shared = no_samples(trace)
+    records, shared = no_samples(trace), COLLECTIVE_SHARED.frame()
     for device in device_samples(trace, settings):
         measured, residuals = measured_rows(device.drawn, device.context, _behind(trace, device, tables.get(BASELINE_SAMPLES.name)))
         named = _named(trace, device, measured)
@@ -112,8 +112,11 @@ def contention(trace: Trace, tables: Mapping[str, Table], settings: Settings) ->
         if settings.steps is not None:
             parts = parts[parts["step"].notna()]
         found[PARTS.name].append(parts)
-        shared = _updated(shared, collective_samples(trace, device.lane, device.drawn, region))
-    found[COLLECTIVE_SAMPLES.name].append(shared)
+        sampled, sharing = collective_samples(trace, device.lane, device.drawn, region)
+        records = _updated(records, sampled)
+        shared = pd.concat([shared[~shared["record"].isin(sampled.index)], sharing]) if len(shared) else sharing
+    found[COLLECTIVE_SAMPLES.name].append(records)
+    found[COLLECTIVE_SHARED.name].append(shared)
     found[PHASE_STEPS.name] = phase_steps(trace)
     return tuple(_table(schema, found[schema.name]) for schema in SCHEMAS)
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from c3prof.analysis.c3 import C3, C3_BY_STEP, C3_REGIONS, PARTS, measured_steps, readings, region_rows, summed
-from c3prof.analysis.collective_samples import COLLECTIVE_SAMPLES, KNOTS
+from c3prof.analysis.collective_samples import COLLECTIVE_SAMPLES, COLLECTIVE_SHARED, Shared
 from c3prof.analysis.collective_slowdown import Transfers, collective_slowdown, transfers
 from c3prof.analysis.collectives import OPERATIONS
 from c3prof.analysis.contention import OF_CLASSES, OF_COLLECTIVES, OF_KERNELS
@@ -23,7 +23,7 @@ from c3prof.trace import NONE, Trace
 
 SCHEMAS = (SLOWDOWN, INTERFERENCE, C3, C3_BY_STEP, C3_REGIONS)
 NEEDS = (
-    *(schema.name for schema in (OF_KERNELS, OF_COLLECTIVES, OF_CLASSES, PARTS, COLLECTIVE_SAMPLES, PHASE_STEPS, OPERATIONS)),
+    *(schema.name for schema in (OF_KERNELS, OF_COLLECTIVES, OF_CLASSES, PARTS, COLLECTIVE_SAMPLES, COLLECTIVE_SHARED, PHASE_STEPS, OPERATIONS)),
     "collectives",
 )
 
@@ -34,7 +34,8 @@ def contention_of_run(trace: Trace, tables: Mapping[str, Table], settings: Setti
     """The tables of SCHEMAS from those in NEEDS."""
     collectives = tables["collectives"].frame
     rows, operations = (tables[schema.name].frame for schema in (COLLECTIVE_SAMPLES, OPERATIONS))
-    found = transfers(collectives, operations, rows)
+    shared = Shared.of(tables[COLLECTIVE_SHARED.name].frame, _begins(collectives))
+    found = transfers(collectives, operations, rows, shared)
     context = Context(tick_of(trace.ranks), resample_counts(settings.seed), np.zeros(0, np.int64))
     of_collectives, classes_of_collectives = collective_slowdown(found, collectives, rows, context)
     unknown = tables[OF_COLLECTIVES.name].frame
@@ -42,7 +43,7 @@ def contention_of_run(trace: Trace, tables: Mapping[str, Table], settings: Setti
         unknown = unknown[~unknown["signature"].isin(of_collectives["signature"])]
     slow = _together(SLOWDOWN, [tables[OF_KERNELS.name].frame, of_collectives, unknown])
     classes = _together(INTERFERENCE, [tables[OF_CLASSES.name].frame, classes_of_collectives])
-    regions = region_rows(*_with_waits(tables[PARTS.name].frame, collectives, found, rows))
+    regions = region_rows(*_with_waits(tables[PARTS.name].frame, collectives, found, rows, shared))
     by_step = summed(regions[regions["step"].notna()], ["rank", "device", "step"]) if len(regions) else regions
     calibrated = measured_steps(tables[PHASE_STEPS.name].frame)
     if len(calibrated):
@@ -83,7 +84,7 @@ def _medians(calibrated: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_waits(
-    parts: pd.DataFrame, collectives: pd.DataFrame, found: Transfers, rows: pd.DataFrame
+    parts: pd.DataFrame, collectives: pd.DataFrame, found: Transfers, rows: pd.DataFrame, shared: Shared
 ) -> tuple[pd.DataFrame, Mapping[str, Floats] | None]:
     """The parts, and wait_ns and comm_alone_ns of each region whose collectives' transfers are known.
 
@@ -93,10 +94,9 @@ def _with_waits(
     known = collectives["transfer_ns"].notna()
     if not len(parts) or not known.any():
         return parts, None
-    begins = collectives.groupby("rank").size().cumsum().shift(fill_value=0)
     first = parts["first_collective"].to_numpy()
-    at = np.where(first >= 0, first + begins.reindex(parts["rank"]).fillna(0).to_numpy().astype(np.int64), 0)
-    wait = np.where(first >= 0, _exposed_wait(collectives, rows)[at], np.nan)
+    at = np.where(first >= 0, first + _begins(collectives).reindex(parts["rank"]).fillna(0).to_numpy().astype(np.int64), 0)
+    wait = np.where(first >= 0, _exposed_wait(collectives, shared)[at], np.nan)
     of = rows[(rows["region"] != NONE) & known.to_numpy()]
     alone = _clean_transfers(collectives, found, rows).loc[of.index]
     sums = pd.DataFrame({"rank": of["rank"], "region": of["region"], "alone": alone}).groupby(["rank", "region"])["alone"].sum()
@@ -105,23 +105,24 @@ def _with_waits(
     return parts, {"wait_ns": np.where(np.isnan(scaled), np.nan, wait), "comm_alone_ns": scaled}
 
 
-def _exposed_wait(collectives: pd.DataFrame, rows: pd.DataFrame) -> Floats:
+def _begins(collectives: pd.DataFrame) -> pd.Series:
+    """By rank the row at which its collectives begin."""
+    return collectives.groupby("rank").size().cumsum().shift(fill_value=0)
+
+
+def _exposed_wait(collectives: pd.DataFrame, shared: Shared) -> Floats:
     """Of each record the part of its waiting beside which nothing computed, ns."""
     duration = np.maximum(collectives["duration_ns"].to_numpy(dtype=float), 1)
     wait = collectives["wait_ns"].to_numpy(dtype=float)
+    beside = shared.where((shared.names[shared.co_runner] == UNION_OF_COMPUTE) & (wait[shared.record] > 0))
     hidden = np.zeros(len(wait))
-    for row, shared in enumerate(rows["shared"]):
-        if shared and UNION_OF_COMPUTE in shared and wait[row] > 0:
-            rest = shared[UNION_OF_COMPUTE]
-            hidden[row] = rest[0] - np.interp(KNOTS * wait[row] / duration[row], np.arange(KNOTS + 1), rest)
+    hidden[beside.record] = beside.rest[:, 0] - beside.after((wait / duration)[beside.record])
     return np.asarray(np.maximum(wait - hidden, 0.0))
 
 
 def _clean_transfers(collectives: pd.DataFrame, found: Transfers, rows: pd.DataFrame) -> pd.Series:
     """Of each record the median transfer of its signature beside which nothing ran, else its own transfer."""
-    clean = np.array(
-        [sum(shared.values()) < CLEAN_BELOW * time for shared, time in zip(found.shared, found.transfer_ns, strict=True)], bool
-    )
+    clean = found.shared_ns.sum(axis=1) < CLEAN_BELOW * found.transfer_ns
     samples = pd.DataFrame({"signature": found.signature[clean], "time": found.transfer_ns[clean]}).groupby("signature")["time"]
     medians = samples.median()[samples.size() >= MINIMUM]
     return rows["signature"].map(medians).fillna(collectives["transfer_ns"])

@@ -1,4 +1,4 @@
-"""p values, interval factors and q values: Student's t and Benjamini-Hochberg, in numpy alone."""
+"""p values, interval factors and q values: Student's t (expansion in 1/n: Abramowitz and Stegun 26.7.5) and Benjamini-Hochberg, in numpy alone."""
 
 from functools import lru_cache
 from typing import Any
@@ -10,6 +10,8 @@ FloatArray = npt.NDArray[np.float64]
 
 _TERMS = 200
 _LEVEL = 0.95
+_NORMAL = 1.959963984540054
+"""The factor of a normal distribution at that level."""
 
 
 def t_p_value(statistic: Any, freedom: Any) -> FloatArray:
@@ -28,14 +30,20 @@ def t_factor(freedom: Any) -> FloatArray:
 
 @lru_cache(maxsize=1)
 def _factors() -> tuple[FloatArray, FloatArray]:
-    """1 / degrees of freedom ascending and the factor there, by bisection on the p value."""
+    """1 / degrees of freedom ascending and the factor there: four terms of its expansion in 1/n, then three Newton steps.
+
+    The steps are on log p against log t, which is nearly a line for few degrees of freedom.
+    """
     inverse = np.linspace(1e-5, 1.0, 2000)
-    low, high = np.zeros_like(inverse), np.full_like(inverse, 20.0)
-    for _ in range(40):
-        middle = (low + high) / 2
-        outside = t_p_value(middle, 1 / inverse) > 1 - _LEVEL
-        low, high = np.where(outside, middle, low), np.where(outside, high, middle)
-    return inverse, (low + high) / 2
+    nu, z = 1 / inverse, _NORMAL
+    series = (z, (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384)
+    t = np.polynomial.polynomial.polyval(inverse, series)
+    log_scale = -_log_beta_half(nu / 2) - np.log(nu) / 2
+    for _ in range(3):
+        p = t_p_value(t, nu)
+        density = np.exp(log_scale - (nu + 1) / 2 * np.log1p(t**2 * inverse))
+        t = t * np.exp(np.log(p / (1 - _LEVEL)) * p / (2 * t * density))
+    return inverse, np.asarray(t, np.float64)
 
 
 def q_values(p: FloatArray) -> FloatArray:

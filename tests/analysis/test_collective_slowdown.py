@@ -5,6 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from c3prof.analysis.collective_samples import COLLECTIVE_SHARED, Shared
 from c3prof.analysis.collective_slowdown import transfers
 from c3prof.analysis.ranks import across_ranks
 from c3prof.analysis.settings import Settings
@@ -58,7 +59,8 @@ def test_sends_of_one_number_are_operations_of_their_own() -> None:
         records += [record(source + 1, 20, 20 + time, collective="recv", peer=source, seq=7)]
     run = hand_written(records)
     tables = {made.schema.name: made.frame for made in across_ranks(run, {}, Settings())}
-    rows = pd.DataFrame({"signature": "s", "shared": None, "duration_ns": tables["collectives"]["duration_ns"]})
-    found = transfers(tables["collectives"], tables["_operations"], rows)
+    rows = pd.DataFrame({"signature": "s", "duration_ns": tables["collectives"]["duration_ns"]})
+    nothing = Shared.of(COLLECTIVE_SHARED.frame(), pd.Series(dtype="int64"))
+    found = transfers(tables["collectives"], tables["_operations"], rows, nothing)
     assert found.transfer_ns.tolist() == [10_000, 30_000]
     assert tables["collectives"]["rank"].iloc[found.row].tolist() == [0, 2]
