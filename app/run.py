@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 
@@ -13,11 +14,11 @@ from c3prof.analysis.clock import aligned
 from c3prof.analysis.joined import joined as joined_ranks
 from c3prof.app.samples import Lookup, sample_lookup
 from c3prof.app.timeline import Timeline
-from c3prof.errors import C3profError, DataWarning, UnreadableInput
+from c3prof.errors import C3profError
 from c3prof.pipeline import settings_of
 from c3prof.pipeline import trace as trace_of
+from c3prof.readers import together
 from c3prof.readers.sources import found
-from c3prof.run import joined
 from c3prof.table import Report
 from c3prof.trace import Trace
 
@@ -106,16 +107,7 @@ def loaded(paths: Sequence[str], progress: Progress, asked: Mapping[str, Any] | 
         read[0] += count
         progress("reading", read[0] / total)
 
-    traces: list[Trace] = []
-    failures: list[DataWarning] = []
-    for place, source in enumerate(inputs.sources):
-        try:
-            traces.append(trace_of(source, place, asked or {}, tell))
-        except UnreadableInput as error:
-            failures.append(DataWarning("unreadable", str(error), path=source.name))
-    if not traces:
-        raise UnreadableInput(failures[0].message if failures else f"{', '.join(paths)}: nothing to read")
-    return joined(traces).with_warnings([*failures, *inputs.warnings])
+    return together(inputs, partial(trace_of, asked=asked or {}), tell)
 
 
 def analyzed(trace: Trace, progress: Progress, asked: Mapping[str, Any] | None = None) -> Report:

@@ -4,6 +4,8 @@ Exit codes: 0 a report was made; 1 nothing usable; 2 wrong usage; 3 --strict and
 Only typer is imported at the start; each command loads what it needs when it runs (a test guards it).
 """
 
+import atexit
+import gc
 import os
 import sys
 import warnings
@@ -77,6 +79,8 @@ def _common(
 
 def main() -> None:
     """Run the command line and exit with its code. What libraries warn developers of is not for the user."""
+    gc.set_threshold(100_000, 50, 100)  # importing pandas alone makes half a million objects that live to the end …
+    atexit.register(gc.freeze)  # … and need not be looked through once more when it comes
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # the shell closed it (>&-), and its number would go to the next file that is opened
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - for as long as the program runs

@@ -6,6 +6,7 @@ Everything that analysis gives is a Table; every renderer, the generated docs an
 import html
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -55,15 +56,29 @@ class Schema:
 
         KeyError names a column that is missing or not declared.
         """
-        data = {} if data is None else data
-        if len(data):
-            missing = {column.name for column in self.columns if column.name not in data and column.default is ...}
-            extra = set(data) - set(self.names)
-            if missing or extra:
-                raise KeyError(f"table {self.name}: missing {sorted(missing)}, not declared {sorted(map(str, extra))}")
-            rows = len(next(iter(data.values()))) if isinstance(data, Mapping) else len(data)
-            data = {column.name: data[column.name] if column.name in data else [column.default] * rows for column in self.columns}
-        return pd.DataFrame({column.name: _as_dtype(data.get(column.name, ()), column.dtype) for column in self.columns})
+        if data is None or not len(data):
+            return self._empty.copy()
+        missing = {column.name for column in self.columns if column.name not in data and column.default is ...}
+        extra = set(data) - set(self.names)
+        if missing or extra:
+            raise KeyError(f"table {self.name}: missing {sorted(missing)}, not declared {sorted(map(str, extra))}")
+        rows = len(next(iter(data.values()))) if isinstance(data, Mapping) else len(data)
+        return self._framed([data[column.name] if column.name in data else [column.default] * rows for column in self.columns])
+
+    def _framed(self, values: Sequence[Any]) -> pd.DataFrame:
+        """The frame of one array a column. The arrays are not copied; all frames of a schema share one index of names."""
+        made = [_as_dtype(value, column.dtype) for value, column in zip(values, self.columns, strict=True)]
+        frame = pd.DataFrame(dict(enumerate(made)), copy=False)
+        frame.columns = self._index
+        return frame
+
+    @cached_property
+    def _index(self) -> pd.Index:
+        return pd.Index(self.names, dtype=object)  # pandas' str would be looked up through Arrow, far slower
+
+    @cached_property
+    def _empty(self) -> pd.DataFrame:
+        return self._framed([()] * len(self.columns))
 
 
 def _as_dtype(values: Any, dtype: str) -> Any:

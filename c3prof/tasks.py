@@ -1,16 +1,17 @@
-"""Where independent tasks run: local processes under a memory cap, or workers of dask.distributed.
+"""Where independent tasks run: local processes under a memory cap, workers of dask.distributed, or threads.
 
 A task is one input; it gives something small. Which process ran it, in which order, or how often it had to start over
 after a worker died, must not show in the result.
 """
 
+import gc
 import logging
 import multiprocessing
 import os
 import signal
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -65,6 +66,17 @@ def completed(function: Callable[[A], R], tasks: Sequence[Task[A]], place: Place
         yield from _on_dask(function, tasks, place)
     else:
         yield from _in_processes(function, tasks, place)
+
+
+def in_threads(function: Callable[[A], R], arguments: Sequence[A]) -> list[R]:
+    """function of each argument, in their order, in as many threads as CPUs.
+
+    For work that mostly runs without the interpreter's lock, and whose results are too large to be handed between processes.
+    """
+    if len(arguments) < 2 or usable_cpus() < 2:
+        return [function(argument) for argument in arguments]
+    with ThreadPoolExecutor(min(usable_cpus(), len(arguments))) as pool:
+        return list(pool.map(function, arguments))
 
 
 def usable_cpus() -> int:
@@ -177,7 +189,7 @@ def _context() -> Any:
 def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     """A pool of processes, gone at the end whatever happened: nobody waits for work that nobody wants."""
     before = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(workers, mp_context=_context(), initializer=_deaf_to_interrupts)
+    pool = ProcessPoolExecutor(workers, mp_context=_context(), initializer=_begin)
     finished = False
     try:
         yield pool
@@ -189,9 +201,13 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
                 process.terminate()
 
 
-def _deaf_to_interrupts() -> None:
-    """Ctrl-C goes to every process of the terminal; the parent answers it and ends the others."""
+def _begin() -> None:
+    """First thing in a worker: Ctrl-C goes to every process of the terminal, the parent answers it and ends the others.
+
+    What was imported before the fork is shared memory; the garbage collector would write to all of it.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.freeze()
 
 
 # --- dask

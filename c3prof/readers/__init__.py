@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from threading import Lock
 
 from c3prof.errors import DataWarning, UnreadableInput
 from c3prof.kernels import rules as rules_of
@@ -11,9 +13,10 @@ from c3prof.readers.blocks import Blocks, read_ahead
 from c3prof.readers.kineto import trace_of
 from c3prof.readers.run_folder import rank_trace
 from c3prof.readers.scan import scan
-from c3prof.readers.sources import Source, comm_only, found, opened
+from c3prof.readers.sources import Found, Source, comm_only, found, opened
 from c3prof.readers.windows import one_rank
 from c3prof.run import joined
+from c3prof.tasks import in_threads
 from c3prof.trace import Trace
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -25,18 +28,34 @@ Progress = Callable[[int], None]
 def load(paths: Paths, *, rules: str | None = None, progress: Progress | None = None) -> Trace:
     """The Trace of a file, several files, a folder, a glob or an fsspec URL.
 
-    rules: a TOML file with rules of one's own (docs/rules.md).
+    rules: a TOML file with rules of one's own (docs/rules.md). Several files are read in threads side by side.
     UnreadableInput when nothing usable is found; damage that leaves something is a warning on the Trace.
     """
-    inputs = found(paths)
-    traces, failures = [], []
-    for place, source in enumerate(inputs.sources):
+    return together(found(paths), partial(loaded, rules=rules), progress)
+
+
+def together(inputs: Found, read: Callable[..., Trace], progress: Progress | None = None) -> Trace:
+    """The Trace of all inputs: read(source, place, progress=…) of each, in threads, joined.
+
+    What cannot be read is a warning; UnreadableInput when nothing else is left. progress is called by one thread at a time.
+    """
+    lock = Lock()
+
+    def told(count: int) -> None:
+        with lock:
+            if progress is not None:
+                progress(count)
+
+    def one(numbered: tuple[int, Source]) -> Trace | DataWarning:
+        place, source = numbered
         try:
-            traces.append(loaded(source, place, rules=rules, progress=progress))
+            return read(source, place, progress=told)
         except UnreadableInput as error:
-            failures.append(DataWarning("unreadable", str(error), path=source.name))
-            if len(inputs.sources) == 1:
-                raise
+            return DataWarning("unreadable", str(error), path=source.name)
+
+    results = in_threads(one, list(enumerate(inputs.sources)))
+    traces = [result for result in results if isinstance(result, Trace)]
+    failures = [result for result in results if isinstance(result, DataWarning)]
     if not traces:
         raise UnreadableInput(failures[0].message)
     return joined(traces).with_warnings([*failures, *inputs.warnings])
@@ -70,7 +89,7 @@ def loaded(source: Source, place: int = 0, *, rules: str | None = None, progress
     try:
         with opened(source.path) as file:
             blocks = Blocks(file, source.name, progress)
-            columns = scan(read_ahead(blocks))
+            columns = scan(read_ahead(blocks) if "://" in source.path else blocks)
     except OSError as error:
         raise UnreadableInput(f"{source.name}: cannot be read ({error.strerror or error})") from error
     if not blocks.decompressed:

@@ -25,7 +25,7 @@ from c3prof.readers._columns import Columns
 from c3prof.readers._tolerant import Incomplete, Repaired, Unreadable, repaired, repaired_key
 
 MOST_DAMAGE = 1000
-_BLOCK = 1 << 22
+_BLOCK = 1 << 19
 _DEEPEST = 8
 _EXCERPT = 60
 _LONGEST_MATCH = 256

@@ -48,11 +48,16 @@ def step_number(text: str) -> int:
 
 
 def step_at(steps: pd.DataFrame, at: Int) -> Int:
-    """The step whose range [start_ns, end_ns) holds each instant, -1 for none."""
-    if not len(steps):
+    """The step of the steps frame whose range [start_ns, end_ns) holds each instant, -1 for none."""
+    return held_by(steps["step"].to_numpy(), steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy(), at)
+
+
+def held_by(number: Int, start: Int, end: Int, at: Int) -> Int:
+    """The number of the range [start, end) that holds each instant, -1 for none."""
+    if not len(number):
         return np.full(len(at), NONE, np.int64)
-    by_start = steps.sort_values("start_ns")
-    start, end, number = (by_start[c].to_numpy() for c in ("start_ns", "end_ns", "step"))
+    by_start = np.argsort(start, kind="stable")
+    start, end, number = start[by_start], end[by_start], number[by_start]
     last = np.searchsorted(start, at, side="right") - 1
     inside = (last >= 0) & (at < end[last])
     return np.where(inside, number[last], NONE)

@@ -6,7 +6,7 @@ import pandas as pd
 
 from c3prof.errors import DataWarning
 from c3prof.readers.classes import Classified
-from c3prof.readers.cpu_side import CpuSide, step_at, step_number
+from c3prof.readers.cpu_side import CpuSide, held_by, step_at, step_number
 from c3prof.readers.file import KINDS, File, Int, ranked, whole
 from c3prof.readers.links import Links
 from c3prof.readers.operations import kernel_classes
@@ -64,8 +64,7 @@ def step_of(file: File, rows: Int, links: Links, cpu: CpuSide) -> Int:
     marks = whole(file, file.rows("device_annotation"))
     number = file.strings.lookup(file.scan.events["name"][marks], step_number, np.int64, NONE).astype(np.int64)
     marks, number = marks[number != NONE], number[number != NONE]
-    on_device = pd.DataFrame({"step": number, "start_ns": file.start[marks], "end_ns": file.end[marks]})
-    step[~known] = step_at(on_device, file.start[rows[~known]])
+    step[~known] = held_by(number, file.start[marks], file.end[marks], file.start[rows[~known]])
     return step
 
 
