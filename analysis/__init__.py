@@ -147,5 +147,7 @@ def _wanted(scope: str, settings: Settings) -> list[Analysis]:
 
 
 def _stacked(tables: list[Table]) -> Table:
+    if len(tables) == 1:
+        return tables[0]
     frames = [table.frame for table in tables if len(table)] or [tables[0].frame]
     return Table.of(tables[0].schema, pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0])

@@ -3,22 +3,25 @@
 P is when a compute or fused kernel runs, Q when a comm or fused kernel runs, each on any stream of one device.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-import pandas as pd
+import numpy.typing as npt
 
 from c3prof.analysis import intervals
 from c3prof.analysis.busy import Busy, busy, class_masks, collective_keys
 from c3prof.analysis.cpu_lanes import work
-from c3prof.analysis.intervals import Int64s, Spans
-from c3prof.analysis.rows import DEVICE, NO_COMM, NOTE, RANK, joined, notes, placed
+from c3prof.analysis.intervals import Spans
+from c3prof.analysis.rows import DEVICE, NO_COMM, NOTE, RANK, notes
 from c3prof.analysis.segments import ratio
 from c3prof.analysis.settings import Settings
 from c3prof.analysis.steps import Lane, lanes
 from c3prof.kernels import COMM
 from c3prof.table import Column, Schema, Table
 from c3prof.trace import Trace
+
+Columns = Mapping[str, npt.NDArray[Any]]
 
 _TIMES = (
     Column("span_ns", "int64", "ns", "length of the window"),
@@ -68,28 +71,36 @@ def overlap(trace: Trace, _: Mapping[str, Table], settings: Settings) -> tuple[T
     paths = trace.ranks.groupby("rank")["path"].agg(", ".join)
     for lane in lanes(trace, work(trace), settings):
         of_run, of_steps = _run_and_steps(lane)
-        runs.append(placed(lane, of_run).assign(source=paths.get(lane.rank, "")))
-        steps.append(placed(lane, of_steps))
-    return Table.of(OVERLAP, joined(runs, OVERLAP)), Table.of(BY_STEP, joined(steps, BY_STEP))
+        runs.append(_placed(lane, {**of_run, "source": np.array([paths.get(lane.rank, "")], object)}))
+        steps.append(_placed(lane, of_steps))
+    return _table(OVERLAP, runs), _table(BY_STEP, steps)
 
 
-def _run_and_steps(lane: Lane) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _placed(lane: Lane, rows: Columns) -> Columns:
+    n = len(rows["span_ns"])
+    return {**rows, "rank": np.full(n, lane.rank, np.int32), "device": np.full(n, lane.label, object)}
+
+
+def _table(schema: Schema, parts: Sequence[Columns]) -> Table:
+    return Table.of(schema, {name: np.concatenate([part[name] for part in parts]) for name in schema.names} if parts else None)
+
+
+def _run_and_steps(lane: Lane) -> tuple[Columns, Columns]:
     """The row of the run (or of the steps asked for) and the rows of its steps, with `outside` when there is such time."""
     now = busy(lane.rows)
     sets = _sets(lane, now)
-    run = _measured(sets, lane.asked).sum().to_frame().T
+    run = {name: values.sum(keepdims=True) for name, values in _measured(sets, lane.asked).items()}
     steps = _measured(sets, Spans(lane.steps.starts, lane.steps.ends))
     numbers: list[int | str | None] = lane.steps.steps.tolist()
-    outside = run - steps.sum()
+    outside = {name: total - steps[name].sum() for name, total in run.items()}
     if not numbers:
         steps, numbers = run, [None]
-    elif outside["span_ns"].iloc[0] > 0:
-        steps, numbers = pd.concat([steps, outside], ignore_index=True), [*numbers, OUTSIDE]
+    elif outside["span_ns"] > 0:
+        steps, numbers = {name: np.append(values, outside[name]) for name, values in steps.items()}, [*numbers, OUTSIDE]
     only_fused = bool(len(now.fused.starts)) and not len(now.comm.starts)
     why = NO_STEPS if numbers == [None] else None
-    return _finished(run, None, only_fused=only_fused), _finished(steps, why, only_fused=only_fused).assign(
-        step=pd.Series(numbers, dtype=object)
-    )
+    with_numbers = {**steps, "step": np.array(numbers, object)}
+    return _finished(run, None, only_fused=only_fused), _finished(with_numbers, why, only_fused=only_fused)
 
 
 def _sets(lane: Lane, now: Busy) -> dict[str, Spans]:
@@ -114,33 +125,32 @@ def _sets(lane: Lane, now: Busy) -> dict[str, Spans]:
     return sets if len(lane.asked.starts) == 1 else {name: intervals.intersection(spans, lane.asked) for name, spans in sets.items()}
 
 
-def _measured(sets: Mapping[str, Spans], windows: Spans) -> pd.DataFrame:
-    """How much of each window each set holds, int64 ns."""
+def _measured(sets: Mapping[str, Spans], windows: Spans) -> Columns:
+    """How much of each window each set holds, ns."""
+    return {
+        name: intervals.covered_before(spans, windows.ends) - intervals.covered_before(spans, windows.starts)
+        for name, spans in sets.items()
+    }
 
-    def inside(spans: Spans) -> Int64s:
-        return intervals.covered_before(spans, windows.ends) - intervals.covered_before(spans, windows.starts)
 
-    return pd.DataFrame({name: inside(spans) for name, spans in sets.items()})
-
-
-def _finished(rows: pd.DataFrame, why: str | None, *, only_fused: bool) -> pd.DataFrame:
+def _finished(rows: Columns, why: str | None, *, only_fused: bool) -> Columns:
     """The rows with idle time, ratios and notes.
 
     only_fused: nothing but fused kernels communicates in the run; then comm and hidden are unknown on all of its rows,
     so that steps still sum to the run. In a row of another run with only fused kernels the ratios alone are unknown.
     """
-    rows = rows.reset_index(drop=True)
-    comm, hidden, compute = (rows[name].to_numpy() for name in ("comm_ns", "hidden_ns", "compute_ns"))
-    lost = (rows["fused_ns"].to_numpy() > 0) & (rows["comm"].to_numpy() == 0) | only_fused
+    comm, hidden, compute = (rows[name] for name in ("comm_ns", "hidden_ns", "compute_ns"))
+    lost = (rows["fused_ns"] > 0) & (rows["comm"] == 0) | only_fused
     reasons = [
         notes(why, UNATTRIBUTABLE if fused else None, None if fused or c else NO_COMM, None if fused or p else NO_COMPUTE)
         for fused, c, p in zip(lost.tolist(), comm.tolist(), compute.tolist(), strict=True)
     ]
-    unknown = {name: pd.Series([None] * len(rows), dtype=object) for name in ("comm_ns", "hidden_ns")} if only_fused else {}
-    return rows.assign(
-        idle_ns=rows["span_ns"] - rows["anything"],
-        hidden_ratio=ratio(hidden, np.where(lost, 0, comm)),
-        covered_ratio=ratio(hidden, np.where(lost, 0, compute)),
-        note=pd.Series(reasons, dtype=object),
+    unknown = dict.fromkeys(("comm_ns", "hidden_ns"), np.full(len(lost), None, object)) if only_fused else {}
+    return {
+        **rows,
+        "idle_ns": rows["span_ns"] - rows["anything"],
+        "hidden_ratio": ratio(hidden, np.where(lost, 0, comm)),
+        "covered_ratio": ratio(hidden, np.where(lost, 0, compute)),
+        "note": np.array(reasons, object),
         **unknown,
-    )
+    }

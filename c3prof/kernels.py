@@ -147,8 +147,9 @@ class Rule:
 
     def fits(self, name: str, words: str, head_words: str) -> bool:
         """Whether the rule speaks about this name; words, head_words: its plain spellings."""
-        found = _any(self.words, words) or _any(self.head, head_words) or (self.regex is not None and self.regex.search(name) is not None)
-        return found and (not self.also or _any(self.also, words)) and not _any(self.unless, words)
+        if not (_any(self.words, words) or _any(self.head, head_words) or (self.regex is not None and self.regex.search(name))):
+            return False
+        return (not self.also or _any(self.also, words)) and not _any(self.unless, words)
 
 
 def _any(needles: tuple[str, ...], words: str) -> bool:

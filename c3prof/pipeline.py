@@ -56,7 +56,8 @@ def _results(
     part = partial(_part, asked=dict(asked), settings=settings, given=baseline_of(asked, settings))
     if place is None:
         ticks = [partial(_tick, progress, total, source.name) if progress else None for source in sources]
-        return [part((source, at), tick=tick) for at, (source, tick) in enumerate(zip(sources, ticks, strict=True))]
+        alone = len(sources) == 1
+        return [part((source, at), tick=tick, alone=alone) for at, (source, tick) in enumerate(zip(sources, ticks, strict=True))]
     tasks = [Task((source, at), _need(source), source.name) for at, source in enumerate(sources)]
     results: dict[int, Part | C3profError] = {}
     for at, result in completed(part, tasks, place):
@@ -72,10 +73,12 @@ def _part(
     settings: Settings,
     given: Mapping[str, Table],
     tick: Callable[[int], None] | None = None,
+    *,
+    alone: bool = False,
 ) -> Part | UnreadableInput:
-    """One task: what one input gives, or why it gives nothing."""
+    """One task: what one input gives, or why it gives nothing. alone: it is the only one, so that a core is free."""
     try:
-        return rank_part(trace(*job, asked, tick), settings, given)
+        return rank_part(trace(*job, asked, tick, ahead=alone), settings, given)
     except UnreadableInput as error:
         return error
 
@@ -111,10 +114,15 @@ def traces(paths: list[str], asked: Mapping[str, Any], progress: Progress | None
         yield trace(source, place, asked, partial(_tick, progress, total, source.name) if progress else None)
 
 
-def trace(source: Source, place: int, asked: Mapping[str, Any], progress: Callable[[int], None] | None = None) -> Trace:
-    """The Trace of one input, from the cache when it is there; `place` numbers the ranks that no file names."""
+def trace(
+    source: Source, place: int, asked: Mapping[str, Any], progress: Callable[[int], None] | None = None, *, ahead: bool = False
+) -> Trace:
+    """The Trace of one input, from the cache when it is there; `place` numbers the ranks that no file names.
+
+    ahead: as in readers.loaded.
+    """
     if source.windows:
-        return one_rank([trace(window, place, asked, progress) for window in source.windows])
+        return one_rank([trace(window, place, asked, progress, ahead=ahead) for window in source.windows])
     rules_of(asked.get("rules"))  # refused before they become part of a key
     cache, name = _cache(asked), ""
     if cache is not None and (name := key(source.path, source.name, asked.get("rules")) or ""):
@@ -123,7 +131,7 @@ def trace(source: Source, place: int, asked: Mapping[str, Any], progress: Callab
             if progress is not None:
                 progress(source.size)
             return with_rank(kept, -1 - place) if kept.rank_numbers[0] < 0 else kept
-    read = loaded(source, place, rules=asked.get("rules"), progress=progress)
+    read = loaded(source, place, rules=asked.get("rules"), progress=progress, ahead=ahead)
     if cache is not None and name:
         cache.keep(name, read)
     return read

@@ -31,7 +31,8 @@ def load(paths: Paths, *, rules: str | None = None, progress: Progress | None = 
     rules: a TOML file with rules of one's own (docs/rules.md). Several files are read in threads side by side.
     UnreadableInput when nothing usable is found; damage that leaves something is a warning on the Trace.
     """
-    return together(found(paths), partial(loaded, rules=rules), progress)
+    inputs = found(paths)
+    return together(inputs, partial(loaded, rules=rules, ahead=len(inputs.sources) == 1), progress)
 
 
 def together(inputs: Found, read: Callable[..., Trace], progress: Progress | None = None) -> Trace:
@@ -76,20 +77,23 @@ def _comm_only(source: Source) -> Trace | None:
     return None if kind is None else _COMM_ONLY[kind](content, source.name)
 
 
-def loaded(source: Source, place: int = 0, *, rules: str | None = None, progress: Progress | None = None) -> Trace:
-    """The Trace of one file or rank folder; `place` tells files without a rank apart. UnreadableInput when nothing in it is usable."""
+def loaded(source: Source, place: int = 0, *, rules: str | None = None, progress: Progress | None = None, ahead: bool = False) -> Trace:
+    """The Trace of one file or rank folder; `place` tells files without a rank apart. UnreadableInput when nothing in it is usable.
+
+    ahead: a second thread decompresses, for who has a core to spare.
+    """
     if source.windows:
-        return one_rank([loaded(window, place, rules=rules, progress=progress) for window in source.windows])
+        return one_rank([loaded(window, place, rules=rules, progress=progress, ahead=ahead) for window in source.windows])
     if "://" not in source.path and Path(source.path).is_dir():
         return rank_trace(
             Path(source.path),
             source.name,
-            lambda path, name: loaded(Source(str(path), name, path.stat().st_size), rules=rules, progress=progress),
+            lambda path, name: loaded(Source(str(path), name, path.stat().st_size), rules=rules, progress=progress, ahead=ahead),
         )
     try:
         with opened(source.path) as file:
             blocks = Blocks(file, source.name, progress)
-            columns = scan(read_ahead(blocks) if "://" in source.path else blocks)
+            columns = scan(read_ahead(blocks) if ahead or "://" in source.path else blocks)
     except OSError as error:
         raise UnreadableInput(f"{source.name}: cannot be read ({error.strerror or error})") from error
     if not blocks.decompressed:

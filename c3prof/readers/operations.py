@@ -11,6 +11,7 @@ from c3prof.kernels import UNKNOWN, collective_kind, is_comm_op, is_wait_op
 from c3prof.readers.classes import WORDS, Classified
 from c3prof.readers.cpu_side import step_at
 from c3prof.readers.scan import MISSING
+from c3prof.readers.strings import texts
 from c3prof.trace import COLLECTIVES, CPU_DEVICE, NONE
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ def collectives_on_cpu(file: "File", cpu: "CpuSide") -> pd.DataFrame:
     kind[op >= 0] = np.where(named == UNKNOWN, kind[op >= 0], named)
     elements, dtype = _annotated_elements(spans, notes)
     unknown = np.full(len(spans), NONE, np.int64)
-    missing = pd.Categorical([None] * len(spans))
+    missing = texts([None] * len(spans))
     start = notes["start_ns"].to_numpy()[spans]
     columns = {
         "device": np.full(len(spans), CPU_DEVICE),
@@ -216,7 +217,7 @@ def collectives_on_cpu(file: "File", cpu: "CpuSide") -> pd.DataFrame:
         "step": _op_steps(ops, op, step_at(cpu.steps, start)),
         "launch_end_ns": np.where(op >= 0, ops["end_ns"].to_numpy()[op], NONE) if len(ops) else unknown,
         "kernels": np.ones(len(spans), np.int64),
-        "evidence": pd.Categorical(["annotation"] * len(spans)),
+        "evidence": texts(["annotation"] * len(spans)),
     }
     return _frame(file, columns, start)
 
@@ -237,12 +238,12 @@ def _enqueued_by(ops: pd.DataFrame, count: int) -> Int:
 
 def _frame(file: "File", columns: dict[str, Any], launched: Int) -> pd.DataFrame:
     """The frame with rank and the place of each operation in the order of launch of its group."""
-    group = pd.Categorical(columns["group"])
+    group = columns["group"]
     order = np.lexsort((launched, group.codes))
     place = np.empty(len(order), np.int64)
     sorted_groups = group.codes[order]
     begins = np.r_[0, np.flatnonzero(np.diff(sorted_groups)) + 1] if len(order) else np.zeros(0, np.int64)
     place[order] = np.arange(len(order)) - np.repeat(begins, np.diff(np.r_[begins, len(order)]))
-    text = {c: pd.Categorical([text or None for text in columns[c].tolist()]) for c in ("collective", "dtype")}
+    text = {c: texts(columns[c].tolist()) for c in ("collective", "dtype")}
     rank = np.full(len(order), file.rank, np.int32)
     return COLLECTIVES.frame({**columns, **text, "rank": rank, "order": place})

@@ -1,6 +1,6 @@
 """Dictionary codes of the scan → categoricals of the frames."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,4 +43,12 @@ def categorical(
         position.setdefault(text, len(position))
     table = np.full(int(used.max()) + 2 if len(used) else 1, -1, np.int32)  # the last entry answers code -1
     table[used] = [position[text] for text in texts]
-    return pd.Categorical.from_codes(table[codes], categories=pd.Index(list(position), dtype=object))
+    return pd.Categorical.from_codes(table[codes], categories=pd.Index(list(position), dtype=object), validate=False)
+
+
+def texts(values: Iterable[str | None]) -> pd.Categorical:
+    """Texts as a categorical over those that occur, sorted; None and the empty text are missing."""
+    values = list(values)
+    position = {text: code for code, text in enumerate(sorted({text for text in values if text}))}
+    codes = np.array([position.get(text or "", -1) for text in values], np.int32)
+    return pd.Categorical.from_codes(codes, categories=pd.Index(list(position), dtype=object), validate=False)

@@ -56,6 +56,37 @@ static int key_position(const Keys *table, Token key) {
     return -1;
 }
 
+/* Writers repeat themselves: what stood before the n-th value of an event mostly stands before that of the next one as
+   well. Where the bytes are the same they mean the same, and need not be taken apart again. */
+#define GAPS 24 /* members whose gaps are remembered, and one that the others share */
+#define LAYOUTS 16
+#define CLOSED (-2)
+
+typedef struct {
+    uint8_t bytes[62], size; /* size 0: nothing is remembered */
+    int8_t position;         /* of the key, as gap_end tells it */
+} Gap;
+
+/* Whether the same bytes stand at `at`, and no whitespace follows that would belong to them. */
+static inline int gap_fits(const Gap *gap, Bytes at, Bytes end) {
+    size_t size = gap->size;
+    if (!size || (size_t)(end - at) <= sizeof gap->bytes || (at[size] <= ' ' && gap->position != CLOSED)) return 0;
+    uint64_t one, other, different = 0;
+    if (size < 8) return same_bytes(gap->bytes, at, size);
+    for (size_t i = 0; i + 8 < size; i += 8) {
+        memcpy(&one, gap->bytes + i, 8), memcpy(&other, at + i, 8);
+        different |= one ^ other;
+    }
+    memcpy(&one, gap->bytes + size - 8, 8), memcpy(&other, at + size - 8, 8);
+    return !(different | (one ^ other));
+}
+
+static void gap_learned(Gap *gap, Bytes at, size_t size, int position) {
+    gap->size = size <= sizeof gap->bytes ? (uint8_t)size : 0;
+    gap->position = (int8_t)position;
+    memcpy(gap->bytes, at, gap->size);
+}
+
 /* Marks of strings. */
 enum { SPAN = 1, SAMPLE = 2, ON_DEVICE = 4, PYTHON = 8, MODULE = 16, SHOWS_CONCRETE = 32 };
 
@@ -63,6 +94,7 @@ typedef struct {
     Strings strings, raw; /* raw: JSON values as written; an entry's mark is the code in strings */
     Scratch scratch;
     Keys field_keys, arg_keys;
+    Gap field_gaps[LAYOUTS][GAPS + 1], arg_gaps[LAYOUTS][GAPS + 1]; /* by phase, and by category */
     Table tables[TABLES];
     int64_t *phases; /* events by code of ph */
     size_t phase_room;
@@ -183,25 +215,49 @@ static int pid_cell(Scanner *scanner, const Token *fields, int field, Cell *cell
     return 1;
 }
 
+/* Behind what stands between two values of an object, or between its brace and a value: comma, key, colon and whitespace.
+   `first`: the brace comes before. *position: of the key, -1 for another key, CLOSED behind the closing brace. */
+static Bytes gap_end(Gap *gap, Bytes at, Bytes end, const Keys *keys, int first, int *position) {
+    if (gap_fits(gap, at, end)) {
+        *position = gap->position;
+        return at + gap->size;
+    }
+    Bytes begin = at;
+    at = space_end(at, end);
+    if (at == end) return NULL;
+    if (*at == '}') {
+        *position = CLOSED;
+        at++;
+    } else {
+        Token key;
+        if (!first && *at != ',') return NULL;
+        if (!first) at = space_end(at + 1, end);
+        if (!(at = key_end(at, end, &key)) || key.kind == ESCAPED) return NULL;
+        *position = key_position(keys, key);
+    }
+    gap_learned(gap, begin, (size_t)(at - begin), *position);
+    return at;
+}
+
+/* What an event looks like depends on its phase, and its args on its category; both nearly always stand first. */
+static uint32_t layout(Token text) {
+    return text.kind == STRING && text.size ? (text.at[0] * 5u + text.at[text.size - 1] + (uint32_t)text.size * 3u) % LAYOUTS : 0;
+}
+
 /* Members of the args object at `at`. */
 static Bytes args_end(Scanner *scanner, Bytes at, Bytes end, Event *event) {
     event->seen = 0;
-    Bytes object = at;
-    at = space_end(at + 1, end);
-    if (at < end && *at == '}') at++;
-    else {
-        for (;;) {
-            Token key, value;
-            if (!(at = key_end(at, end, &key)) || key.kind == ESCAPED || !(at = value_end(at, end, 2, &value))) return NULL;
-            int position = key_position(&scanner->arg_keys, key);
-            if (position >= 0) {
-                event->args[position] = value;
-                event->seen = (event->seen & ~BIT(position)) | (value.kind == NOTHING ? 0 : BIT(position));
-            }
-            at = space_end(at, end);
-            if (at == end || (*at != ',' && *at != '}')) return NULL;
-            if (*at++ == '}') break;
-            at = space_end(at, end);
+    Bytes object = at++;
+    Gap *gaps = scanner->arg_gaps[layout(event->fields[F_CAT])];
+    for (int member = 0;; member++) {
+        int position;
+        Token value;
+        if (!(at = gap_end(&gaps[member < GAPS ? member : GAPS], at, end, &scanner->arg_keys, !member, &position))) return NULL;
+        if (position == CLOSED) break;
+        if (!(at = value_end(at, end, 2, &value))) return NULL;
+        if (position >= 0) {
+            event->args[position] = value;
+            event->seen = (event->seen & ~BIT(position)) | (value.kind == NOTHING ? 0 : BIT(position));
         }
     }
     event->fields[F_ARGS] = (Token){object, (size_t)(at - object), CONTAINER};
@@ -212,12 +268,14 @@ static Bytes args_end(Scanner *scanner, Bytes at, Bytes end, Event *event) {
 static Bytes event_end(Scanner *scanner, Bytes at, Bytes end, Event *event) {
     for (int i = 0; i < FIELDS; i++) event->fields[i].kind = ABSENT;
     event->seen = 0;
-    at = space_end(at + 1, end);
-    if (at < end && *at == '}') return at + 1;
-    for (;;) {
-        Token key, value;
-        if (!(at = key_end(at, end, &key)) || key.kind == ESCAPED || at == end) return NULL;
-        int position = key_position(&scanner->field_keys, key);
+    at++;
+    Gap *gaps = scanner->field_gaps[0];
+    for (int member = 0;; member++) {
+        int position;
+        Token value;
+        if (!(at = gap_end(&gaps[member < GAPS ? member : GAPS], at, end, &scanner->field_keys, !member, &position))) return NULL;
+        if (position == CLOSED) return at;
+        if (at == end) return NULL;
         if (position == F_ARGS && *at == '{') {
             if (!(at = args_end(scanner, at, end, event))) return NULL;
         } else {
@@ -225,11 +283,8 @@ static Bytes event_end(Scanner *scanner, Bytes at, Bytes end, Event *event) {
             if (position == F_ARGS && value.kind != NOTHING) return NULL;
             if (position == F_ARGS) event->seen = 0;
             if (position >= 0) event->fields[position] = value;
+            if (position == F_PH) gaps = scanner->field_gaps[layout(value)];
         }
-        at = space_end(at, end);
-        if (at == end || (*at != ',' && *at != '}')) return NULL;
-        if (*at++ == '}') return at;
-        at = space_end(at, end);
     }
 }
 
