@@ -102,9 +102,9 @@ def threads(file: File) -> Threads:
     events = file.scan.events
     stride = len(file.strings.texts) + 1
     key = (events["pid"].astype(np.int64) + 1) * stride + events["tid"] + 1
-    unique, codes = np.unique(key, return_inverse=True)
+    codes, unique = pd.factorize(key, sort=True)
     texts = [*file.strings.texts, ""]  # code -1 reads the empty text
-    return Threads(codes, [f"{texts[k // stride - 1]}/{texts[k % stride - 1]}" for k in unique.tolist()])
+    return Threads(codes.astype(np.int64), [f"{texts[k // stride - 1]}/{texts[k % stride - 1]}" for k in unique.tolist()])
 
 
 def thread_column(threads: Threads, rows: Int) -> pd.Categorical:
