@@ -165,20 +165,17 @@ def summed(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
         "ideal_ns",
         "concurrent_ns",
     ]
-    sums = parts.groupby(keys, as_index=False, dropna=False, sort=True)[[*added, "weight", "based"]].sum()
-    waiting = parts.groupby(keys, as_index=False, dropna=False, sort=True).agg(wait_ns=("wait_ns", _sum_if_known), unknown=("waits", "any"))
-    sums = sums.assign(baseline_share=ratio(sums["based"], sums["weight"]), wait_ns=waiting["wait_ns"], serial_source="summed")
+    groups = parts.groupby(keys, as_index=False, dropna=False, sort=True)
+    sums = groups[[*added, "weight", "based"]].sum()
+    wait, unknown = groups["wait_ns"].sum(min_count=1)["wait_ns"], groups["waits"].any()["waits"]
+    sums = sums.assign(baseline_share=ratio(sums["based"], sums["weight"]), wait_ns=wait, serial_source="summed")
     sums = scored(sums)
     poor = sums["baseline_share"] < _LEAST_SHARE
     sums["note"] = [
         "; ".join(text for text, applies in ((NO_BASELINE, p), (WAITING, w)) if applies) or None
-        for p, w in zip(poor, waiting["unknown"], strict=True)
+        for p, w in zip(poor, unknown, strict=True)
     ]
     return sums
-
-
-def _sum_if_known(values: pd.Series) -> float:
-    return float(values.sum(min_count=1))
 
 
 def readings(rows: pd.DataFrame, steps: int) -> list[str]:

@@ -56,7 +56,7 @@ def interference_rows(measured: pd.DataFrame, residuals: pd.DataFrame) -> pd.Dat
     if not len(best):
         return pd.DataFrame({name: [] for name in INTERFERENCE.names if name != "rank"})
     known = best[best["rate"].notna()]
-    rows = best.groupby(_KEYS, as_index=False, sort=True).agg(lost_ns=("lost_ns", _sum_or_nan))
+    rows = best.groupby(_KEYS, as_index=False, sort=True)["lost_ns"].sum(min_count=1)
     weighted = known.assign(progress=known["rate"] * known["shared_ns"], square=(known["error"] * known["shared_ns"]) ** 2, n_signatures=1)
     names = ["n_signatures", "n_clean", "n_overlapped", "shared_ns", "progress", "square"]
     rows = rows.merge(weighted.groupby(_KEYS, as_index=False)[names].sum(), on=_KEYS, how="left")
@@ -79,10 +79,6 @@ def interference_rows(measured: pd.DataFrame, residuals: pd.DataFrame) -> pd.Dat
     rows = rows.assign(**{name: rows[name].fillna(0).astype(int) for name in ("n_signatures", "n_clean", "n_overlapped")})
     rows["note"] = _reasons(rows["n_signatures"].to_numpy(), bounded)
     return rows.drop(columns=["shared_ns", "progress", "square"])
-
-
-def _sum_or_nan(values: pd.Series) -> float:
-    return float(values.sum(min_count=1))
 
 
 def _step_errors(known: pd.DataFrame, residuals: pd.DataFrame, keys: pd.DataFrame) -> tuple[FloatArray, FloatArray]:

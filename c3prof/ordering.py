@@ -1,6 +1,7 @@
 """The common order of sequences that are parts of one sequence: different windows, lost records, different clocks."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +40,11 @@ class _Common:
     token: Codes
     end: Times
     identity: Codes
+
+    @cached_property
+    def gap(self) -> float:
+        """The median distance between neighbours, infinite without any."""
+        return float(np.median(np.diff(self.end))) if len(self.end) > 1 else np.inf
 
 
 def _laid_over(common: _Common, token: Codes, end: Times) -> tuple[_Common, Codes]:
@@ -85,9 +91,8 @@ def _best_shift(common: _Common, token: Codes, end: Times) -> int:
     spreads = [float(np.median(np.abs(np.diff(d)))) if len(d) >= 4 else np.inf for *_, d in kept]
     sharp = min(spreads)
     kept = [s for s, spread in zip(kept, spreads, strict=True) if spread <= 2 * sharp + 1]
-    gap = float(np.median(np.diff(common.end))) if n > 1 else np.inf
     distance = [abs(float(np.median(d))) for *_, d in kept]
-    if min(distance) < gap / 2:
+    if min(distance) < common.gap / 2:
         return int(kept[int(np.argmin(distance))][0])
     return int(min((s[0] for s in kept), key=abs))
 
@@ -135,8 +140,8 @@ def _meetings(common: _Common, token: Codes, end: Times) -> float:
 
     The logarithm makes few exact meetings count more than many near ones.
     """
-    gap = float(np.median(np.diff(common.end))) if len(common.end) > 1 else 1.0
-    distance = np.minimum(_distances(common, token, end)[1] / max(gap, 1.0), 1.0)
+    gap = max(common.gap, 1.0) if np.isfinite(common.gap) else 1.0
+    distance = np.minimum(_distances(common, token, end)[1] / gap, 1.0)
     return float((1 - np.log1p(1000 * distance) / np.log(1001)).sum())
 
 
@@ -144,8 +149,7 @@ def _drifts_apart(common: _Common, end: Times, place: Codes, inside: npt.NDArray
     """A record was lost on the way: from there on the ends are a whole record apart."""
     if inside.sum() < 4:
         return False
-    gap = float(np.median(np.diff(common.end)))
-    return bool((np.abs(end[inside] - common.end[place[inside]]) > gap / 2).mean() > 0.05)
+    return bool((np.abs(end[inside] - common.end[place[inside]]) > common.gap / 2).mean() > 0.05)
 
 
 def _distances(common: _Common, token: Codes, end: Times) -> tuple[Codes, Times]:
@@ -176,4 +180,4 @@ def _half_gaps(common: _Common) -> Times:
         return np.full(len(common.end), np.inf)
     gaps = np.diff(common.end)
     own = np.maximum(np.concatenate([gaps[:1], gaps]), np.concatenate([gaps, gaps[-1:]]))
-    return np.asarray(np.maximum(own, np.median(gaps)) / 2)
+    return np.asarray(np.maximum(own, common.gap) / 2)
