@@ -29,6 +29,7 @@ _BLOCK = 1 << 19
 _DEEPEST = 8
 _EXCERPT = 60
 _LONGEST_MATCH = 256
+_LONG_EVENT = 1 << 16
 _TRACE_EVENTS = b'"traceEvents"'
 
 _ONLY_IN_EVENTS = (b'"ph"', b'"ts"', b'"dur"', b'"tid"', b'"cat"')
@@ -180,6 +181,8 @@ class Document:
         self._expect_comma()
         end = self._events.consume(self._buffer, self._at)
         if end == self._at:
+            if not self._final and len(self._buffer) - end < _LONG_EVENT:
+                raise Incomplete  # most likely it is only cut here: more bytes are cheaper than the reading below
             try:
                 event = repaired(self._buffer, self._at, final=self._final)
             except Unreadable as error:
