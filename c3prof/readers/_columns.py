@@ -93,7 +93,7 @@ def canonical(tables: dict[str, Columns], strings: list[str]) -> tuple[dict[str,
     moved = np.full(len(strings) + 1, NONE, np.int32)
     moved[kept] = [places[strings[code]] for code in kept]
     for columns, name in codes:
-        columns[name] = moved[columns[name]]
+        columns[name] = moved.take(columns[name])
     for lane in ("device", "stream"):
         text = tables["device"].pop(f"{lane}_text").astype(np.int64)
         tables["device"][lane] = np.where(text >= 0, TEXT_LANE - text, tables["device"][lane])

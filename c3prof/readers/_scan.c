@@ -73,12 +73,22 @@ static PyObject *consume(PyObject *module, PyObject *args) {
     return PyLong_FromSsize_t(behind - bytes);
 }
 
+static PyObject *copied(const void *data, size_t size) {
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
+    char *to = bytes ? PyBytes_AsString(bytes) : NULL;
+    if (!to || !size) return bytes;
+    Py_BEGIN_ALLOW_THREADS
+    memcpy(to, data, size);
+    Py_END_ALLOW_THREADS
+    return bytes;
+}
+
 /* {column: bytes} of one table; each column is given back as soon as it is copied. */
 static PyObject *columns_taken(Table *table) {
     PyObject *columns = PyDict_New();
     for (int column = 0; columns && column < table->columns; column++) {
         ColumnSpec spec = table->specs[column];
-        PyObject *bytes = PyBytes_FromStringAndSize(table->data[column], (Py_ssize_t)(table->rows * cell_size(spec.kind)));
+        PyObject *bytes = copied(table->data[column], table->rows * cell_size(spec.kind));
         if (!bytes || PyDict_SetItemString(columns, spec.name, bytes) < 0) Py_CLEAR(columns);
         Py_XDECREF(bytes);
         column_free(table, column);
@@ -91,12 +101,14 @@ static PyObject *take(PyObject *module, PyObject *capsule) {
     Handle *handle = idle(capsule);
     (void)module;
     if (!handle) return NULL;
+    handle->busy = 1;
     PyObject *tables = PyDict_New();
     for (int i = 0; tables && i < TABLES; i++) {
         PyObject *columns = columns_taken(&handle->scanner.tables[i]);
         if (!columns || PyDict_SetItemString(tables, handle->scanner.tables[i].name, columns) < 0) Py_CLEAR(tables);
         Py_XDECREF(columns);
     }
+    handle->busy = 0;
     return tables;
 }
 

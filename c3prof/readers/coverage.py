@@ -60,7 +60,7 @@ def coverage(
     launched = np.zeros(len(launches), bool)
     launched[activities["launch"].to_numpy()[activities["launch"].to_numpy() >= 0]] = True
     counts = file.scan.counts
-    comm = activities["class"].to_numpy() == "comm"
+    comm = np.asarray(activities["class"].array == "comm")
     return {
         "events": counts.get("events", 0),
         "events_dropped": counts.get("dropped", 0),
@@ -70,8 +70,8 @@ def coverage(
         "activities_without_launch": int((activities["launch"] < 0).sum()),
         "launches_without_activity": int((enqueues & ~launched).sum()),
         "comm_activities": int(comm.sum()),
-        "comm_with_metadata": int((comm & (activities["evidence"] == "metadata").to_numpy()).sum()),
-        "comm_without_record": int((comm & (activities["evidence"] == "name").to_numpy()).sum()),
+        "comm_with_metadata": int((comm & np.asarray(activities["evidence"].array == "metadata")).sum()),
+        "comm_without_record": int((comm & np.asarray(activities["evidence"].array == "name")).sum()),
         "comm_suspected": int(classes.suspected.sum()),
         "kind_differs_from_kernel_name": classes.renamed,
         "same_stream_overlaps": _same_stream_overlaps(activities),

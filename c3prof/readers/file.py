@@ -79,9 +79,9 @@ class File:
     def sparse(self, group: str, column: str, rows: Int, absent: float) -> npt.NDArray[Any]:
         """A column of one of the scan's sparse groups for the given events."""
         values = getattr(self.scan, group)[column]
-        place = self._places[group][rows]
         if not len(values):
             return np.full(len(rows), absent, values.dtype)
+        place = self._places[group].take(rows)
         found: npt.NDArray[Any] = np.where(place >= 0, values[place], np.array(absent, values.dtype))
         return found
 
