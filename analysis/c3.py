@@ -172,8 +172,7 @@ def summed(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     sums = scored(sums)
     poor = sums["baseline_share"] < _LEAST_SHARE
     sums["note"] = [
-        "; ".join(text for text, applies in ((NO_BASELINE, p), (WAITING, w)) if applies) or None
-        for p, w in zip(poor, unknown, strict=True)
+        "; ".join(text for text, applies in ((NO_BASELINE, p), (WAITING, w)) if applies) or None for p, w in zip(poor, unknown, strict=True)
     ]
     return sums
 

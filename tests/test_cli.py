@@ -102,6 +102,13 @@ def test_same_input_same_bytes_wherever_it_lies(trace, tmp_path, capsys, monkeyp
     assert "/" not in json.loads(outputs[0])["inputs"][0]
 
 
+def test_a_dash_is_stdout(trace, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run("analyze", trace, "--format", "json", "-o", "-") == 0
+    assert json.loads(capsys.readouterr().out)["schema"] == "c3prof.report/1"
+    assert not (tmp_path / "-").exists()
+
+
 def test_out_is_written_whole_or_not_at_all(trace, tmp_path, capsys):
     target = tmp_path / "report.json"
     target.write_text("before")

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -15,11 +16,12 @@ from c3prof.analysis import combine
 from c3prof.analysis.settings import Settings
 from c3prof.errors import C3profError, UnreadableInput, WrongSettings
 from c3prof.pipeline import _part, report
+from c3prof.readers import load
 from c3prof.readers.sources import found
 from c3prof.renderers import json
 from c3prof.sample_traces.rank_files import write_rank_files
 from c3prof.sample_traces.ranks import Job
-from c3prof.tasks import Place, Task, completed
+from c3prof.tasks import Place, Task, completed, in_threads, usable_cpus
 
 JOB = Job(ranks=4, tp=2, layers=2, steps=3, buckets=2, clock_ns=5_000_000, drift_ppm=20, ranks_per_host=1)
 
@@ -57,6 +59,30 @@ def part_or_death(job: tuple[Path, Any], asked: dict[str, Any]) -> Any:
 def running(function: Any, arguments: list[Any], place: Place, need: int = 0) -> list[Any]:
     results = dict(completed(function, [Task(a, need, f"input {i}") for i, a in enumerate(arguments)], place))
     return [results[i] for i in range(len(arguments))]
+
+
+def test_threads_give_results_in_order_and_work_side_by_side() -> None:
+    together = threading.Barrier(2 if usable_cpus() > 1 else 1)
+
+    def met(value: int) -> int:
+        together.wait(10)  # breaks unless another thread is here, too
+        return doubled(value)
+
+    assert in_threads(met, range(8)) == [doubled(value) for value in range(8)]
+    with pytest.raises(ZeroDivisionError):
+        in_threads(lambda value: 1 // value, [1, 0, 1])
+
+
+def test_a_folder_is_loaded_with_what_can_be_read_of_it(run: Path, tmp_path: Path) -> None:
+    for file in run.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    whole = load(tmp_path)
+    (tmp_path / "broken.json").write_text('{"traceEvents": [{"ph": "X"')
+    read: list[int] = []
+    trace = load(tmp_path, progress=read.append)
+    assert trace.activities.equals(whole.activities)
+    assert [w.path for w in trace.warnings if w.code == "unreadable"] == ["broken.json"]
+    assert sum(read) == sum(file.stat().st_size for file in tmp_path.iterdir())
 
 
 def test_local_processes_give_every_result() -> None:

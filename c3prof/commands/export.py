@@ -29,10 +29,12 @@ def export(
     """Write a trace for Perfetto, with tracks of hidden and exposed communication and the slowdown of each kernel."""
     from c3prof.app.run import analyzed, loaded, on_one_clock
     from c3prof.commands.analyze import given
+    from c3prof.commands.output import check_file, whole_file
     from c3prof.renderers.perfetto import chosen_ranks, first_ns, write_perfetto
 
     if perfetto is None:
         raise WrongSettings("say where to: --perfetto out.json.gz")
+    check_file("--perfetto", perfetto, "a trace")
     span = _window(window)
     asked = config({"rules": rules, "quiet": quiet, "cache": False if no_cache else None})
     read = loaded(given(paths, sample, perfetto), lambda *_: None, asked)
@@ -44,7 +46,7 @@ def export(
         raise WrongSettings(f"--ranks {ranks}: expected numbers and ranges, like 0-3,8") from None
     if not kept:
         raise WrongSettings(f"--ranks {ranks}: no such rank here; there are {', '.join(map(str, trace.rank_numbers))}")
-    with Path(perfetto).open("wb") as file:
+    with whole_file(Path(perfetto)) as file:
         count = write_perfetto(trace, report, file, window=(begin + span[0], begin + span[1]) if span else None, ranks=kept)
     if not asked["quiet"]:
         print(f"wrote {count:,} events to {perfetto}; open it in https://ui.perfetto.dev")

@@ -4,13 +4,16 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from io import StringIO
+from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any
 
 from c3prof.config import Config
 from c3prof.errors import WrongSettings
 from c3prof.table import Report
+
+STDOUT = "-"
+"""The name that stands for stdout."""
 
 Tick = Callable[[int, int, str], None]
 """Called with the bytes just read, the bytes in all, and the name of what is being read."""
@@ -31,32 +34,41 @@ def check(asked: Config) -> None:
 
 def check_out(asked: Config, out: str | None) -> None:
     """WrongSettings for an `out` that the format cannot be written to; asked before hours of reading, too."""
-    if out is None:
+    if out is None or out == STDOUT:
         return
-    path, folder = Path(out), asked["format"] == "csv"
-    if not folder and path.is_dir():
-        raise WrongSettings(f"-o {out}: this is a folder; {asked['format']} goes to one file")
-    if folder and path.exists() and not path.is_dir():
+    if asked["format"] != "csv":
+        check_file("-o", out, asked["format"])
+    elif Path(out).exists() and not Path(out).is_dir():
         raise WrongSettings(f"-o {out}: this is a file; csv goes to a folder, one file a table")
-    if not folder and not path.absolute().parent.is_dir():
-        raise WrongSettings(f"-o {out}: there is no folder {path.parent}")
+
+
+def check_file(option: str, out: str, what: str) -> None:
+    """WrongSettings for a name that no file can have: a folder, or in a folder that does not exist."""
+    if Path(out).is_dir():
+        raise WrongSettings(f"{option} {out}: this is a folder; {what} goes to one file")
+    if not Path(out).absolute().parent.is_dir():
+        raise WrongSettings(f"{option} {out}: there is no folder {Path(out).parent}")
 
 
 def put(report: Report, asked: Config, out: str | None, views: Sequence[Any] = ()) -> None:
-    """Write the report in the format asked for, to stdout or to `out`, which holds all of it or is not touched.
+    """Write the report in the format asked for, to stdout (None, -) or to `out`, which holds all of it or is not touched.
 
     views: the sections of the text page, () for the usual ones.
     """
     check_out(asked, out)
+    out = None if out == STDOUT else out
     if asked["format"] == "csv":
         _put_csv(report, out)
     elif out is None:
         _write(report, asked, sys.stdout, views)
         sys.stdout.flush()
     else:
-        text = StringIO()
-        _write(report, asked, text, views)
-        _replace(Path(out), text.getvalue())
+        with whole_file(Path(out)) as file:
+            text = TextIOWrapper(file, "utf-8")
+            try:
+                _write(report, asked, text, views)
+            finally:
+                text.detach()  # flushed; whole_file closes the file
     if out is not None and not asked["quiet"] and sys.stderr.isatty():
         print(f"wrote {out}", file=sys.stderr)
 
@@ -87,13 +99,17 @@ def _put_csv(report: Report, out: str | None) -> None:
         raise WrongSettings("--format csv writes one file a table: give -o FOLDER, or --only with one table for stdout")
 
 
-def _replace(path: Path, text: str) -> None:
+@contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write that gets the name when all is written, and nothing of which stays when that fails."""
     if path.exists() and not path.is_file():  # /dev/stdout, a pipe
-        path.write_text(text, encoding="utf-8")
+        with path.open("wb") as file:
+            yield file
         return
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        part.write_text(text, encoding="utf-8")
+        with part.open("wb") as file:
+            yield file
         part.replace(path)
     finally:
         with suppress(OSError):

@@ -38,6 +38,7 @@ def test_export_writes_what_perfetto_reads(trace, tmp_path, capsys):
     ("arguments", "said"),
     [
         (["export"], "--perfetto"),
+        (["export", "--perfetto", "nowhere/out.json.gz"], "no folder nowhere"),
         (["export", "--perfetto", "o", "--window", "5-1"], "--window 5-1"),
         (["export", "--perfetto", "o", "--window", "x"], "--window x"),
         (["export", "--perfetto", "o", "--ranks", "one"], "--ranks one"),
