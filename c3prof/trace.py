@@ -404,9 +404,9 @@ def _shifted(frame: pd.DataFrame, pointers: Mapping[str, str], shifts: Mapping[s
 def _concat_frames(parts: Sequence[pd.DataFrame], schema: Schema) -> pd.DataFrame:
     columns: dict[str, Any] = {}
     for column in schema.columns:
-        pieces = [part[column.name] for part in parts if len(part)] or [parts[0][column.name]]
+        pieces = [part[column.name].array for part in parts if len(part)] or [parts[0][column.name].array]
         if column.dtype == "category":
-            columns[column.name] = pd.api.types.union_categoricals([piece.astype("category") for piece in pieces], ignore_order=True)
+            columns[column.name] = pd.api.types.union_categoricals(pieces, ignore_order=True)
         else:
             columns[column.name] = np.concatenate([piece.to_numpy() for piece in pieces])
     return schema.frame(columns)
