@@ -18,7 +18,9 @@ class Strings:
 
     def used(self, codes: Codes) -> npt.NDArray[np.int64]:
         """The codes that occur, ascending."""
-        return np.flatnonzero(np.bincount(codes + 1, minlength=len(self.texts) + 1)[1:])
+        seen = np.zeros(len(self.texts) + 1, bool)  # the last entry is where code -1 points
+        seen[codes] = True
+        return np.flatnonzero(seen[:-1])
 
     def lookup(self, codes: Codes, function: Callable[[str], object], dtype: type | str, absent: object) -> npt.NDArray[Any]:
         """function(text) for each code, computed once per distinct text; `absent` where the code is -1."""
