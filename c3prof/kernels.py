@@ -5,9 +5,9 @@ Standard library only: readers, analysis and collectors all use it.
 
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -179,8 +179,12 @@ class Rules:
 
         The kernel class of communication is the kind of collective, "unknown" where the name does not tell.
         """
-        found = [self._verdict(name) for name in names]
+        found = [self._known(name) for name in names]
         return Verdicts([kind for kind, _, _ in found], [kernel for _, kernel, _ in found], [entry for _, _, entry in found])
+
+    @cached_property
+    def _known(self) -> Callable[[str], tuple[str, str, str]]:
+        return lru_cache(maxsize=1 << 16)(self._verdict)  # the ranks of a job run the same kernels
 
     def _verdict(self, name: str) -> tuple[str, str, str]:
         words, head_words = plain(name), plain(head(name))
