@@ -91,7 +91,9 @@ def test_several_users_are_answered_at_once(run):
 def test_ctrl_c_ends_it_cleanly(tmp_path):
     path = tmp_path / "trace.json"
     path.write_text("{}")
-    code = f"from c3prof.app.server import dashboard; dashboard([{str(path)!r}], port=0, browser=False, say=lambda text: print(text, flush=True))"
+    # a shell without job control has children of the background ignore SIGINT
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code = f"{heard}; from c3prof.app.server import dashboard; dashboard([{str(path)!r}], port=0, browser=False, say=lambda text: print(text, flush=True))"
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert "http://127.0.0.1:" in process.stdout.readline()
