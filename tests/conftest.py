@@ -1,5 +1,6 @@
 """Fixtures that all rooms' tests share."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -19,3 +20,12 @@ def shared_traces() -> Path:
     if not folder.is_dir():
         pytest.skip(f"real traces are not at {folder}")
     return folder
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No settings and no cache of the machine; the current folder is empty."""
+    for name in [name for name in os.environ if name.startswith("C3PROF")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("C3PROF_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)

@@ -29,13 +29,7 @@ def events():
     return made
 
 
-@pytest.fixture(autouse=True)
-def _alone(monkeypatch, tmp_path):
-    """No settings and no cache of the machine."""
-    for name in [name for name in os.environ if name.startswith("C3PROF")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("C3PROF_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("alone")
 
 
 @pytest.fixture

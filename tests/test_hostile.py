@@ -16,12 +16,7 @@ from tests.run_folders import call, rank_folder, step
 ROOT = Path(cli.__file__).resolve().parents[1]
 
 
-@pytest.fixture(autouse=True)
-def _alone(monkeypatch, tmp_path):
-    for name in [name for name in os.environ if name.startswith("C3PROF")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("C3PROF_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("alone")
 
 
 def events(name="gemm"):
