@@ -25,7 +25,7 @@ from c3prof.readers._columns import Columns
 from c3prof.readers._tolerant import Incomplete, Repaired, Unreadable, repaired, repaired_key
 
 MOST_DAMAGE = 1000
-_BLOCK = 1 << 19
+_BLOCK = 1 << 17
 _DEEPEST = 8
 _EXCERPT = 60
 _LONGEST_MATCH = 256
@@ -94,20 +94,35 @@ class Document:
             waiting.append(block)
             size += len(block)
             if size >= wanted:
-                self._extend(waiting)
-                waiting, size, wanted = [], 0, max(self._block, len(self._buffer))
+                self._extend(waiting[0] if len(waiting) == 1 else b"".join(waiting))
+                waiting, size, wanted = [], 0, max(self._block, len(self._buffer) - self._at)
         self._final = True
-        self._extend(waiting)
+        self._extend(b"".join(waiting))
 
-    def _extend(self, blocks: list[bytes]) -> None:
-        self._buffer = b"".join([self._buffer, *blocks])
+    def _extend(self, block: bytes) -> None:
+        """Reads on through what is left and the block.
+
+        What is left is mostly part of one event: with a little of the block behind it, it is read, and then the block itself.
+        """
+        left = self._buffer[self._at :]
+        copied = len(block) if self._final else min(len(block), self._block >> 3)
+        self._buffer, self._base, self._at = left + block[:copied], self._base + self._at, 0
+        self._advance()
+        if copied == len(block):
+            return
+        if self._at >= len(left):
+            self._buffer, self._base, self._at = block, self._base + len(left), self._at - len(left)
+        else:
+            self._buffer += block[copied:]
+        self._advance()
+
+    def _advance(self) -> None:
         try:
             while True:
                 self._step()
         except Incomplete:
             if self._final:
                 self._end()
-        self._buffer, self._base, self._at = self._buffer[self._at :], self._base + self._at, 0
 
     def _end(self) -> None:
         """The bytes have run out: what was begun is cut, unless reading can resume behind it."""

@@ -50,7 +50,7 @@ def nesting(thread: Int, start: Int, end: Int) -> Nesting:
     axis = _axis(origin, last, int(thread.max()) + 1)
     begin = axis.keys(thread, start)
     close = np.maximum(axis.keys(thread, end), begin + 1)  # an empty span is open for one ns, so that it nests somewhere
-    order = np.lexsort((-close, begin))
+    order = _longest_first(begin, close)
     begin, close = begin[order], close[order]
     return Nesting(order, begin, close, _parents(begin, close, thread[order]), axis)
 
@@ -62,11 +62,21 @@ def _axis(origin: int, last: int, threads: int) -> _Axis:
     return _Axis(origin, stride)
 
 
+def _longest_first(begin: Int, close: Int) -> Int:
+    """Positions by (begin, longest first). Recorders write nearly in order of time, which a stable sort uses; few begins are equal."""
+    order = np.argsort(begin, kind="stable")
+    same = np.diff(begin[order]) == 0
+    tied = np.append(same, False) | np.append(False, same)
+    few = order[tied]
+    order[tied] = few[np.lexsort((-close[few], begin[few]))]
+    return order
+
+
 def _parents(begin: Int, close: Int, thread: Int) -> Int:
     """Parent of each span sorted by (begin, longest first): where spans nest, the last one before it one level up."""
-    depth = np.arange(len(begin)) - np.searchsorted(np.sort(close), begin, side="right")
+    depth = np.arange(len(begin)) - np.searchsorted(np.sort(close, kind="stable"), begin, side="right")
     parent = np.full(len(begin), NONE, np.int64)
-    by_depth = np.argsort(depth, kind="stable")
+    by_depth = np.argsort(depth.astype(np.int16) if depth.max() < 1 << 15 else depth, kind="stable")  # 16 bits: by radix
     levels = np.split(by_depth, np.flatnonzero(np.diff(depth[by_depth])) + 1)
     for above, here in pairwise(levels):
         at = np.searchsorted(above, here) - 1
