@@ -52,6 +52,12 @@ def class_masks(rows: pd.DataFrame) -> dict[str, npt.NDArray[np.bool_]]:
     return {name: codes == names.index(name) if name in names else np.zeros(len(codes), bool) for name in CLASSES}
 
 
+def computing(rows: pd.DataFrame) -> npt.NDArray[np.bool_]:
+    """Which of the activities compute: compute or fused."""
+    of = class_masks(rows)
+    return of[COMPUTE] | of[FUSED]
+
+
 def collective_keys(rows: pd.DataFrame) -> Int64s:
     """A number for the collective of each activity; an activity without one stands alone, with a negative number."""
     ids = rows["collective_id"].to_numpy().astype(np.int64)

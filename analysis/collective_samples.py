@@ -11,13 +11,14 @@ import numpy.typing as npt
 import pandas as pd
 
 from c3prof.analysis import intervals
+from c3prof.analysis.busy import computing
 from c3prof.analysis.intervals import Int64s
 from c3prof.analysis.pairs import co_runners
 from c3prof.analysis.samples import UNION_OF_COMPUTE, Samples
 from c3prof.analysis.segments import FloatArray
 from c3prof.analysis.signatures import signature_texts
 from c3prof.analysis.steps import Lane
-from c3prof.kernels import COMM, COMPUTE, FUSED
+from c3prof.kernels import COMM
 from c3prof.table import Column, Schema
 from c3prof.trace import NONE, Trace
 
@@ -125,8 +126,7 @@ def _shared(rows: pd.DataFrame, ids: Int64s, start: Int64s, end: Int64s, stream:
     """By collective and co-runner the time from each of 33 instants to its end that it shares with other streams."""
     labels, label = co_runners(rows)
     low, high, on = (rows[name].to_numpy() for name in ("start_ns", "end_ns", "stream"))
-    computing = rows["class"].isin([COMPUTE, FUSED]).to_numpy(dtype=bool)
-    choices = {UNION_OF_COMPUTE: computing, **{name: label == code for code, name in enumerate(labels)}}
+    choices = {UNION_OF_COMPUTE: computing(rows), **{name: label == code for code, name in enumerate(labels)}}
     parts = np.arange(KNOTS + 1) / KNOTS
     record, co_runner, rests = [ids[:0]], [np.array([], object)], [np.zeros((0, KNOTS + 1))]
     for one in np.unique(stream):

@@ -7,14 +7,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from c3prof.analysis import intervals
-from c3prof.analysis.busy import Busy, busy
+from c3prof.analysis.busy import Busy, busy, computing
 from c3prof.analysis.cpu_lanes import work
 from c3prof.analysis.intervals import Int64s
 from c3prof.analysis.rows import DEVICE, RANK, joined, placed, summed
 from c3prof.analysis.segments import ratio
 from c3prof.analysis.settings import Settings
 from c3prof.analysis.steps import Lane, lanes
-from c3prof.kernels import COMPUTE, FUSED
 from c3prof.table import Column, Schema, Table
 from c3prof.trace import CPU_DEVICE, Trace
 
@@ -64,7 +63,6 @@ def _measured(lane: Lane, now: Busy, kernel_class: pd.Categorical) -> pd.DataFra
     """Names, duration and overlapped time of each activity inside the steps asked for, and the number of what it is a piece of."""
     rows, asked = lane.rows, lane.asked
     start, end = rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
-    computes = rows["class"].isin([COMPUTE, FUSED]).to_numpy(dtype=bool)
     with_comm, with_compute = (intervals.shared_ns(start, end, intervals.intersection(spans, asked)) for spans in (now.q, now.p))
     frame = pd.DataFrame(
         {
@@ -74,7 +72,7 @@ def _measured(lane: Lane, now: Busy, kernel_class: pd.Categorical) -> pd.DataFra
             "start_ns": start,
             "end_ns": end,
             "duration_ns": intervals.shared_ns(start, end, asked),
-            "overlapped_ns": np.where(computes, with_comm, with_compute),
+            "overlapped_ns": np.where(computing(rows), with_comm, with_compute),
             "number": rows["op"].to_numpy() if lane.device == CPU_DEVICE else np.arange(len(rows)),
         }
     )

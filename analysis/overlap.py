@@ -68,7 +68,9 @@ def overlap(trace: Trace, _: Mapping[str, Table], settings: Settings) -> tuple[T
     end of device activity.
     """
     runs, steps = [], []
-    paths = trace.ranks.groupby("rank")["path"].agg(", ".join)
+    paths: dict[int, str] = {}
+    for rank, path in zip(trace.ranks["rank"].tolist(), trace.ranks["path"].tolist(), strict=True):
+        paths[rank] = f"{paths[rank]}, {path}" if rank in paths else path
     for lane in lanes(trace, work(trace), settings):
         of_run, of_steps = _run_and_steps(lane)
         runs.append(_placed(lane, {**of_run, "source": np.array([paths.get(lane.rank, "")], object)}))

@@ -7,8 +7,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from c3prof.analysis import intervals
+from c3prof.analysis.busy import computing
 from c3prof.analysis.intervals import Int64s, Spans
-from c3prof.kernels import COMM, COMPUTE, COPY, FUSED
+from c3prof.kernels import COMM, COPY, FUSED
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,7 @@ def shared_time(rows: pd.DataFrame) -> SharedTime:
     any_other = _other_streams(np.ones(len(rows), bool), start, end, stream, own)
     met = any_other > 0
     by_label = [_other_streams(label == code, start, end, stream, own, met) for code in range(len(labels))]
-    computing = rows["class"].isin([COMPUTE, FUSED]).to_numpy(dtype=bool)
-    return SharedTime(labels, label, by_label, _other_streams(computing, start, end, stream, own, met), any_other, own)
+    return SharedTime(labels, label, by_label, _other_streams(computing(rows), start, end, stream, own, met), any_other, own)
 
 
 def co_runners(rows: pd.DataFrame) -> tuple[list[str], npt.NDArray[np.int64]]:

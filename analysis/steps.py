@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 
 from c3prof.analysis import intervals
+from c3prof.analysis.busy import computing
 from c3prof.analysis.intervals import Int64s, Spans
 from c3prof.analysis.settings import Settings
 from c3prof.errors import WrongSettings
-from c3prof.kernels import COMPUTE, FUSED
 from c3prof.records import SERIALIZED
 from c3prof.trace import CPU_DEVICE, NONE, Trace
 
@@ -140,8 +140,7 @@ def cpu_windows(trace: Trace, rank: int, run: tuple[int, int]) -> StepWindows:
 
 def main_stream(rows: pd.DataFrame) -> int:
     """The stream with most time in compute and fused kernels; the lowest of equals, and the first of all without any."""
-    computes = rows["class"].isin([COMPUTE, FUSED]).to_numpy(dtype=bool)
-    busy = np.where(computes, rows["end_ns"].to_numpy() - rows["start_ns"].to_numpy(), 0)
+    busy = np.where(computing(rows), rows["end_ns"].to_numpy() - rows["start_ns"].to_numpy(), 0)
     streams = intervals.distinct(rows["stream"].to_numpy())
     place = np.searchsorted(streams, rows["stream"].to_numpy())
     total = np.zeros(len(streams), np.int64)

@@ -6,7 +6,7 @@ Everything that analysis gives is a Table; every renderer, the generated docs an
 import html
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -63,12 +63,12 @@ class Schema:
         if missing or extra:
             raise KeyError(f"table {self.name}: missing {sorted(missing)}, not declared {sorted(map(str, extra))}")
         rows = len(next(iter(data.values()))) if isinstance(data, Mapping) else len(data)
-        return self._framed([data[column.name] if column.name in data else [column.default] * rows for column in self.columns])
+        values = (data[column.name] if column.name in data else [column.default] * rows for column in self.columns)
+        return self._framed([_as_dtype(value, column.dtype) for value, column in zip(values, self.columns, strict=True)])
 
-    def _framed(self, values: Sequence[Any]) -> pd.DataFrame:
+    def _framed(self, arrays: Sequence[Any]) -> pd.DataFrame:
         """The frame of one array a column. The arrays are not copied; all frames of a schema share one index of names."""
-        made = [_as_dtype(value, column.dtype) for value, column in zip(values, self.columns, strict=True)]
-        frame = pd.DataFrame(dict(enumerate(made)), copy=False)
+        frame = pd.DataFrame(dict(enumerate(arrays)), copy=False)
         frame.columns = self._index
         return frame
 
@@ -78,7 +78,12 @@ class Schema:
 
     @cached_property
     def _empty(self) -> pd.DataFrame:
-        return self._framed([()] * len(self.columns))
+        return self._framed([_no_values(column.dtype) for column in self.columns])
+
+
+@cache
+def _no_values(dtype: str) -> Any:
+    return _as_dtype((), dtype)
 
 
 def _as_dtype(values: Any, dtype: str) -> Any:

@@ -85,7 +85,7 @@ def canonical(tables: dict[str, Columns], strings: list[str]) -> tuple[dict[str,
     codes = [(columns, name) for table, columns in tables.items() for name, kind in TABLES[table].items() if kind in CODE_KINDS]
     used = np.zeros(len(strings) + 1, bool)
     for columns, name in codes:
-        used[columns[name]] = True
+        used[columns[name].astype(np.intp)] = True  # as in strings.py
     used[-1] = False  # where code -1 (none) points
     kept = np.flatnonzero(used).tolist()
     texts = sorted({strings[code] for code in kept})

@@ -73,8 +73,19 @@ class NativeEvents:
         return dict(counts)
 
 
-def _arrays(table: str, columns: Mapping[str, bytes]) -> Columns:
-    return {name: np.frombuffer(columns[name], DTYPES[kind]) for name, kind in TABLES[table].items()}
+class _Memory:
+    """Memory that C gave away, for np.asarray; the array keeps this, and this the owner."""
+
+    def __init__(self, address: int, rows: int, owner: object, kind: str) -> None:
+        self._owner = owner
+        self.__array_interface__ = {"version": 3, "typestr": np.dtype(DTYPES[kind]).str, "shape": (rows,), "data": (address, False)}
+
+
+def _arrays(table: str, columns: Mapping[str, tuple[int, int, object]]) -> Columns:
+    return {
+        name: np.asarray(_Memory(*columns[name], kind)) if columns[name][1] else np.empty(0, DTYPES[kind])
+        for name, kind in TABLES[table].items()
+    }
 
 
 def _interleaved(native: dict[str, Columns], python: dict[str, Columns], before: Array) -> dict[str, Columns]:

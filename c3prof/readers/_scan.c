@@ -9,6 +9,7 @@
 #include "native/events.h"
 
 #define NAME "c3prof.readers._scan.Scanner"
+#define COLUMN "c3prof.readers._scan.column"
 
 typedef struct {
     Scanner scanner;
@@ -73,25 +74,26 @@ static PyObject *consume(PyObject *module, PyObject *args) {
     return PyLong_FromSsize_t(behind - bytes);
 }
 
-static PyObject *copied(const void *data, size_t size) {
-    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
-    char *to = bytes ? PyBytes_AsString(bytes) : NULL;
-    if (!to || !size) return bytes;
-    Py_BEGIN_ALLOW_THREADS
-    memcpy(to, data, size);
-    Py_END_ALLOW_THREADS
-    return bytes;
+static void column_given_free(PyObject *capsule) { free(PyCapsule_GetPointer(capsule, COLUMN)); }
+
+/* (address, rows, owner) of a column, which the table gives away; its memory lives as long as the owner. */
+static PyObject *column_given(Table *table, int column) {
+    void *data = table->data[column];
+    if (!table->rows) return Py_BuildValue("(iiO)", 0, 0, Py_None);
+    void *fitted = realloc(data, table->rows * cell_size(table->specs[column].kind));
+    if (fitted) table->data[column] = data = fitted;
+    PyObject *owner = PyCapsule_New(data, COLUMN, column_given_free);
+    if (!owner) return NULL;
+    table->data[column] = NULL;
+    return Py_BuildValue("(NnN)", PyLong_FromVoidPtr(data), (Py_ssize_t)table->rows, owner);
 }
 
-/* {column: bytes} of one table; each column is given back as soon as it is copied. */
-static PyObject *columns_taken(Table *table) {
+static PyObject *columns_given(Table *table) {
     PyObject *columns = PyDict_New();
     for (int column = 0; columns && column < table->columns; column++) {
-        ColumnSpec spec = table->specs[column];
-        PyObject *bytes = copied(table->data[column], table->rows * cell_size(spec.kind));
-        if (!bytes || PyDict_SetItemString(columns, spec.name, bytes) < 0) Py_CLEAR(columns);
-        Py_XDECREF(bytes);
-        column_free(table, column);
+        PyObject *given = column_given(table, column);
+        if (!given || PyDict_SetItemString(columns, table->specs[column].name, given) < 0) Py_CLEAR(columns);
+        Py_XDECREF(given);
     }
     table_clear(table);
     return columns;
@@ -101,14 +103,12 @@ static PyObject *take(PyObject *module, PyObject *capsule) {
     Handle *handle = idle(capsule);
     (void)module;
     if (!handle) return NULL;
-    handle->busy = 1;
     PyObject *tables = PyDict_New();
     for (int i = 0; tables && i < TABLES; i++) {
-        PyObject *columns = columns_taken(&handle->scanner.tables[i]);
+        PyObject *columns = columns_given(&handle->scanner.tables[i]);
         if (!columns || PyDict_SetItemString(tables, handle->scanner.tables[i].name, columns) < 0) Py_CLEAR(tables);
         Py_XDECREF(columns);
     }
-    handle->busy = 0;
     return tables;
 }
 
@@ -155,7 +155,7 @@ static PyMethodDef METHODS[] = {
     {"scanner", scanner_new, METH_VARARGS, "scanner(seed): a new scanner."},
     {"consume", consume, METH_VARARGS, "consume(scanner, buffer, start): where the events that could be read from start end."},
     {"rows", rows, METH_O, "rows(scanner): events kept so far."},
-    {"take", take, METH_O, "take(scanner): {table: {column: bytes}} of all rows, which the scanner gives away."},
+    {"take", take, METH_O, "take(scanner): {table: {column: (address, rows, owner)}}, memory that the scanner gives away."},
     {"strings", strings, METH_O, "strings(scanner): every text so far; codes are positions in it."},
     {"counts", counts, METH_O, "counts(scanner): ({code of ph: events}, events, events without ph, python functions)."},
     {NULL, NULL, 0, NULL},
