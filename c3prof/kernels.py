@@ -241,22 +241,22 @@ _TEXTS = ("entry", "class", "kernel_class", "regex")
 
 
 def _rule(fields: Mapping[str, Any], where: str) -> Rule:
+    lists: dict[str, tuple[str, ...]] = {}
     for key, value in fields.items():
         if key not in (*_TEXTS, *_LISTS):
             raise WrongSettings(f"{where}: unknown key {key!r}; known are {', '.join((*_TEXTS, *_LISTS))}")
         if key in _TEXTS and not isinstance(value, str):
             raise WrongSettings(f"{where}: {key} is {value!r}, expected text")
-        if key in _LISTS and not (
-            isinstance(value, list) and value and all(isinstance(word, str) and _needle(word).strip("_") for word in value)
-        ):
-            raise WrongSettings(f"{where}: {key} is {value!r}, expected a list of words")
+        if key in _LISTS:
+            lists[key] = tuple(_needle(word) for word in value if isinstance(word, str)) if isinstance(value, list) else ()
+            if not lists[key] or len(lists[key]) < len(value) or not all(needle.strip("_") for needle in lists[key]):
+                raise WrongSettings(f"{where}: {key} is {value!r}, expected a list of words")
     kind, kernel_class = fields.get("class"), fields.get("kernel_class", "")
     _check_classes(kind, kernel_class, where)
     if not fields.get("entry"):
         raise WrongSettings(f"{where}: no entry; give the rule a name")
     if not {"words", "head", "regex"} & set(fields):
         raise WrongSettings(f"{where}: one of words, head, regex is needed to know which names it is about")
-    lists = {key: tuple(_needle(word) for word in fields.get(key, ())) for key in _LISTS}
     return Rule(fields["entry"], str(kind), kernel_class, **lists, regex=_regex(fields.get("regex"), where))
 
 
