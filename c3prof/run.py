@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from c3prof.errors import DataWarning
-from c3prof.trace import Trace
+from c3prof.trace import Each, Trace
 
 _LISTED = 8
 
@@ -34,10 +34,10 @@ def selection(traces: Sequence[Trace]) -> tuple[list[int], list[DataWarning]]:
     return positions, [*warnings, *_incomplete([traces[at] for at in positions])]
 
 
-def joined(traces: Sequence[Trace]) -> Trace:
-    """One Trace of a run from the traces of its files."""
+def joined(traces: Sequence[Trace], each: Each = map) -> Trace:
+    """One Trace of a run from the traces of its files; each: as Trace.concat takes it."""
     positions, warnings = selection(traces)
-    run = Trace.concat([traces[at] for at in positions])
+    run = Trace.concat([traces[at] for at in positions], each)
     return run.with_warnings(warnings)
 
 

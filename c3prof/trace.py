@@ -7,7 +7,7 @@ A rank that the file does not name has a negative number (-1, -2, …), which is
 """
 
 import html
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -287,6 +287,8 @@ POINTERS = {
     "collectives": {"op": "ops"},
 }
 
+Each = Callable[[Callable[[str], pd.DataFrame], Sequence[str]], Iterable[pd.DataFrame]]
+
 
 @dataclass(frozen=True)
 class Trace:
@@ -321,18 +323,22 @@ class Trace:
                 raise KeyError(f"frame {name}: columns {found}, expected {schema.names}")
 
     @classmethod
-    def concat(cls, traces: Sequence["Trace"]) -> "Trace":
-        """One Trace of all: rows one after another in order of rank, positions moved along."""
+    def concat(cls, traces: Sequence["Trace"], each: Each = map) -> "Trace":
+        """One Trace of all: rows one after another in order of rank, positions moved along.
+
+        each(function, names): function of each name; frames are independent of each other and need little of the interpreter.
+        """
         if len(traces) == 1:
             return traces[0]
         traces = sorted(traces, key=lambda trace: min(trace.rank_numbers, default=0))
         shifts = {name: np.cumsum([0] + [len(getattr(t, name)) for t in traces[:-1]]) for name in SCHEMAS}
-        frames = {}
-        for name, schema in SCHEMAS.items():
+
+        def frame(name: str) -> pd.DataFrame:
             parts = [_shifted(getattr(t, name), POINTERS.get(name, {}), shifts, i) for i, t in enumerate(traces)]
-            frames[name] = _concat_frames(parts, schema)
+            return _concat_frames(parts, SCHEMAS[name])
+
         return cls(
-            **frames,
+            **dict(zip(SCHEMAS, each(frame, list(SCHEMAS)), strict=True)),
             devices={key: value for t in traces for key, value in t.devices.items()},
             warnings=tuple(w for t in traces for w in t.warnings),
             coverage={rank: counts for t in traces for rank, counts in t.coverage.items()},

@@ -59,7 +59,7 @@ def together(inputs: Found, read: Callable[..., Trace], progress: Progress | Non
     failures = [result for result in results if isinstance(result, DataWarning)]
     if not traces:
         raise UnreadableInput(failures[0].message)
-    return joined(traces).with_warnings([*failures, *inputs.warnings])
+    return joined(traces, in_threads).with_warnings([*failures, *inputs.warnings])
 
 
 _COMM_ONLY = {

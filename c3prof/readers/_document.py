@@ -105,7 +105,7 @@ class Document:
         What is left is mostly part of one event: with a little of the block behind it, it is read, and then the block itself.
         """
         left = self._buffer[self._at :]
-        copied = len(block) if self._final else min(len(block), self._block >> 3)
+        copied = len(block) if self._final else min(len(block), self._block >> 5)
         self._buffer, self._base, self._at = left + block[:copied], self._base + self._at, 0
         self._advance()
         if copied == len(block):
