@@ -81,9 +81,7 @@ class File:
         values = getattr(self.scan, group)[column]
         if not len(values):
             return np.full(len(rows), absent, values.dtype)
-        place = self._places[group].take(rows)
-        found: npt.NDArray[Any] = np.where(place >= 0, values[place], np.array(absent, values.dtype))
-        return found
+        return np.append(values, np.array(absent, values.dtype)).take(self._places[group].take(rows))  # -1 reads the last entry
 
     def text(self, group: str, column: str, rows: Int) -> pd.Categorical:
         """A text column of a sparse group for the given events."""

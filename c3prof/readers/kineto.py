@@ -58,18 +58,21 @@ def trace_of(scan: Scan, name: str, rules: Rules, rank: int) -> Trace:
 
 def _times(scan: Scan, header: Header, name: str) -> tuple[tuple[Int, Int], list[DataWarning]]:
     """Start and end of each event on the rank's clock: baseTimeNanoseconds is added here and nowhere else."""
-    start, dur = scan.events["ts_ns"], scan.events["dur_ns"]
+    begin, dur = scan.events["ts_ns"], scan.events["dur_ns"]
     base, warnings = header.base_ns, []
-    usable = start[(start != MISSING)]
-    if base and len(usable) and (abs(int(usable.max())) + base >= 2**62 or abs(int(usable.min())) + base >= 2**62):
-        warnings.append(
-            DataWarning("base-time", "times and baseTimeNanoseconds together exceed what 64 bits hold; the base is ignored", path=name)
-        )
-        base = 0
-    known = start != MISSING
-    start = np.where(known, start + base, MISSING)
-    measured = known & (dur != MISSING) & (dur >= 0) & (dur < 2**62)
-    return (start, np.where(measured, start + np.where(measured, dur, 0), MISSING)), warnings
+    absent = begin == MISSING
+    if base and not absent.all():
+        known = begin[~absent]
+        if abs(int(known.max())) + base >= 2**62 or abs(int(known.min())) + base >= 2**62:
+            warnings.append(
+                DataWarning("base-time", "times and baseTimeNanoseconds together exceed what 64 bits hold; the base is ignored", path=name)
+            )
+            base = 0
+    start = begin + base
+    end = start + dur
+    start[absent] = MISSING
+    end[absent | (dur < 0) | (dur >= 2**62)] = MISSING  # a duration that is missing is negative too
+    return (start, end), warnings
 
 
 def _rank_row(file: File, header: Header, activities: pd.DataFrame) -> pd.DataFrame:
