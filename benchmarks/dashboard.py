@@ -1,4 +1,6 @@
-"""How fast the dashboard answers: start from a warm cache, zooms and pans, search, memory. python -m benchmarks.dashboard [EVENTS]
+"""How fast the dashboard answers: start from a warm cache, zooms and pans, search, memory.
+
+    python -m benchmarks.dashboard [EVENTS …]
 
 The server runs in a process of its own on a generated trace of EVENTS events over 8 ranks that lies in the cache of parsed traces;
 the windows are asked for over HTTP one after another, as the browser does, and timed here.
@@ -26,6 +28,21 @@ from c3prof.run import joined
 RANKS = 8
 VIEWS = 300
 WIDTH = 1_600
+TITLES = {
+    "answers_after_s": "answers, s after the start",
+    "timeline_after_s": "timeline there, s after the start",
+    "report_after_s": "report there, s after the start",
+    "lanes": "lanes shown",
+    "view_median_ms": "a view, median ms",
+    "view_p95_ms": "a view, 95th percentile ms",
+    "view_max_ms": "a view, slowest ms",
+    "largest_view_kb": "largest view, kB",
+    "most_rectangles": "most rectangles in a view",
+    "lanes_kb": "list of lanes, kB",
+    "search_ms": "search, ms",
+    "peak_gb": "peak memory, GB",
+}
+"""What is measured, and how the page says it."""
 
 
 def serve(folder: str) -> None:
@@ -89,7 +106,7 @@ def measured(events: int) -> dict[str, Any]:
             timeline = _waited(port, "ready", begin)
             report = _waited(port, "done", begin)
             seconds = {"answers_after_s": round(up, 2), "timeline_after_s": timeline, "report_after_s": report}
-            return {"events": events, **seconds, **_walk(port), "peak_gb": round(peak_gb(server.pid), 2)}
+            return {**seconds, **_walk(port), "peak_gb": round(peak_gb(server.pid), 2)}
         finally:
             server.kill()
             server.wait()
@@ -116,7 +133,6 @@ def _walk(port: int) -> dict[str, Any]:
     _, search, _ = asked(port, "search", {"lanes": keys, "text": "flash", "at": 0})
     return {
         "lanes": len(keys),
-        "views": len(times),
         "view_median_ms": round(float(np.median(times)), 1),
         "view_p95_ms": round(float(np.quantile(times, 0.95)), 1),
         "view_max_ms": round(max(times), 1),
@@ -127,6 +143,15 @@ def _walk(port: int) -> dict[str, Any]:
     }
 
 
+def section(events: list[int]) -> str:
+    """The measurements as a Markdown section, a column a number of events."""
+    columns = [measured(count) for count in events]
+    lines = [["", *(f"{count:,} events" for count in events)], ["---"] * (1 + len(events))]
+    lines += [[title, *(f"{column[name]:,}" for column in columns)] for name, title in TITLES.items()]
+    rows = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"## How fast the dashboard answers\n\nFrom a warm cache, {RANKS} ranks, {VIEWS} zooms and pans over HTTP.\n\n{rows}"
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("events", nargs="*", type=lambda text: int(float(text)), default=[1_000_000, 10_000_000])
@@ -135,5 +160,4 @@ if __name__ == "__main__":
     if given.serve:
         serve(given.serve)
     else:
-        for count in given.events:
-            print(json.dumps(measured(count)), flush=True)
+        print(section(given.events))
