@@ -18,7 +18,7 @@ def mixed(segments: Segments, values: FloatArray) -> npt.NDArray[np.bool_]:
     With η = k(n − k)/n² · (m₂ − m₁)² / variance, the largest over the splits k.
     """
     label, median = segments.label, segments.medians(values)
-    x = values[np.lexsort((values, label))] - median[label]
+    x = segments.ascending(values) - median[label]
     size, place = segments.sizes[label], segments.ordinals() + 1
     running = np.cumsum(x)
     before = np.append(0.0, running)[segments.starts]

@@ -10,6 +10,8 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
+_MANY = 64  # values of a label that are worth a call of their own
+
 
 @dataclass(frozen=True)
 class Segments:
@@ -35,10 +37,18 @@ class Segments:
         """Mean per label, NaN without values."""
         return ratio(self.sums(values), self.sizes)
 
+    def ascending(self, values: Any) -> npt.NDArray[Any]:
+        """The values sorted within each label."""
+        ordered, many = np.array(values), self.sizes >= _MANY
+        for first, size in zip(self.starts[many].tolist(), self.sizes[many].tolist(), strict=True):
+            ordered[first : first + size].sort()  # several times faster than a sort by two keys
+        few = np.flatnonzero(~many[self.label])
+        ordered[few] = ordered[few][np.lexsort((ordered[few], self.label[few]))]
+        return ordered
+
     def medians(self, values: Any) -> FloatArray:
         """Median per label, NaN without values."""
-        values = np.asarray(values, float)
-        ordered = np.append(values[np.lexsort((values, self.label))], np.nan)
+        ordered = np.append(self.ascending(np.asarray(values, float)), np.nan)
         sizes, starts = self.sizes, self.starts
         low, high = starts + (sizes - 1) // 2, starts + sizes // 2
         middle = (ordered[np.where(sizes > 0, low, -1)] + ordered[np.where(sizes > 0, high, -1)]) / 2
@@ -57,11 +67,10 @@ class Segments:
         """How many different values each label has."""
         if not len(values):
             return np.zeros(self.count, np.int64)
-        order = np.lexsort((values, self.label))
-        label, value = self.label[order], values[order]
+        value = self.ascending(values)
         first = np.ones(len(value), bool)
-        first[1:] = (label[1:] != label[:-1]) | (value[1:] != value[:-1])
-        return np.bincount(label[first], minlength=self.count).astype(np.int64)
+        first[1:] = (self.label[1:] != self.label[:-1]) | (value[1:] != value[:-1])
+        return np.bincount(self.label[first], minlength=self.count).astype(np.int64)
 
     def ordinals(self) -> IntArray:
         """0, 1, 2, … within each label."""
