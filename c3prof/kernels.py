@@ -44,7 +44,6 @@ COLLECTIVES = (*_KINDS, UNKNOWN)
 """Kinds of collectives and point-to-point operations, in the glossary's words."""
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+")
-_START = 3  # characters of a word and the underscore before it by which most needles are known not to be in a name
 _READ = 500  # characters; what follows in a C++ name are parameters that repeat what stands before
 _SPELLINGS = (
     ("allreduce", "all_reduce"),
@@ -187,21 +186,10 @@ class Rules:
     def _known(self) -> Callable[[str], tuple[str, str, str]]:
         return lru_cache(maxsize=1 << 16)(self._verdict)  # the ranks of a job run the same kernels
 
-    @cached_property
-    def _needles(self) -> list[tuple[str, str, bool, Rule]]:
-        """The needles of all rules in order: how a word in it begins, the needle, whether it is of the head, the rule."""
-        return [
-            (needle[:_START] if needle.startswith("_") and len(needle) >= _START else "", needle, of_head, rule)
-            for rule in self.table
-            for of_head, needles in ((False, rule.words), (True, rule.head), (False, ("",) if rule.regex else ()))
-            for needle in needles
-        ]
-
     def _verdict(self, name: str) -> tuple[str, str, str]:
-        words, head_words = spellings = plain(name), plain(head(name))
-        starts = {"", *(f"_{word}_"[:_START] for word in f"{words}{head_words}".split("_"))}
-        for start, needle, of_head, rule in self._needles:
-            if start in starts and needle in spellings[of_head] and rule.fits(name, words, head_words):
+        words, head_words = plain(name), plain(head(name))
+        for rule in self.table:
+            if rule.fits(name, words, head_words):
                 kernel_class = rule.kernel_class or (collective_kind(head(name)) if rule.kind == COMM else "other")
                 return rule.kind, kernel_class, rule.entry
         return COMPUTE, "other", "none"
@@ -248,8 +236,9 @@ def _rule(fields: Mapping[str, Any], where: str) -> Rule:
         if key in _TEXTS and not isinstance(value, str):
             raise WrongSettings(f"{where}: {key} is {value!r}, expected text")
         if key in _LISTS:
-            lists[key] = tuple(_needle(word) for word in value if isinstance(word, str)) if isinstance(value, list) else ()
-            if not lists[key] or len(lists[key]) < len(value) or not all(needle.strip("_") for needle in lists[key]):
+            words = value if isinstance(value, list) and all(isinstance(word, str) for word in value) else []
+            lists[key] = tuple(map(_needle, words))
+            if not words or not all(needle.strip("_") for needle in lists[key]):
                 raise WrongSettings(f"{where}: {key} is {value!r}, expected a list of words")
     kind, kernel_class = fields.get("class"), fields.get("kernel_class", "")
     _check_classes(kind, kernel_class, where)

@@ -25,7 +25,7 @@ from c3prof.readers._columns import Columns
 from c3prof.readers._tolerant import Incomplete, Repaired, Unreadable, repaired, repaired_key
 
 MOST_DAMAGE = 1000
-_BLOCK = 1 << 17
+_BLOCK, _BEGIN = 1 << 17, 1 << 12
 _DEEPEST = 8
 _EXCERPT = 60
 _LONGEST_MATCH = 256
@@ -71,15 +71,15 @@ class Events(Protocol):
 class Document:
     """Reads blocks of bytes once (read); then header, damage and counts hold what was beside the events.
 
-    block: bytes that are gathered before they are looked at.
+    block: bytes that are gathered before they are looked at; begin: of these, bytes that are copied behind what is left.
     """
 
-    def __init__(self, events: Events, block: int = _BLOCK) -> None:
+    def __init__(self, events: Events, block: int = _BLOCK, begin: int = _BEGIN) -> None:
         self.header: dict[str, Any] = {}
         self.damage: list[Damage] = []
         self.counts: Counter[str] = Counter(dropped=0, repaired=0)
         self._events = events
-        self._block = block
+        self._block, self._begin = block, begin
         self._buffer, self._at, self._base, self._final = b"", 0, 0, False
         self._open: list[int] = []
         self._after_value = False  # a comma or an end comes next
@@ -102,13 +102,14 @@ class Document:
     def _extend(self, block: bytes) -> None:
         """Reads on through what is left and the block.
 
-        What is left is mostly part of one event: with a little of the block behind it, it is read, and then the block itself.
+        What is left is mostly part of one short event: with the begin of the block behind it, it is read, and then the rest
+        of the block, which is not copied.
         """
         left = self._buffer[self._at :]
-        copied = len(block) if self._final else min(len(block), self._block >> 5)
+        copied = len(block) if self._final or len(left) > self._begin else self._begin
         self._buffer, self._base, self._at = left + block[:copied], self._base + self._at, 0
         self._advance()
-        if copied == len(block):
+        if copied >= len(block):
             return
         if self._at >= len(left):
             self._buffer, self._base, self._at = block, self._base + len(left), self._at - len(left)

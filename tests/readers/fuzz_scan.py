@@ -83,7 +83,7 @@ PARTS = [
 
 def read(events: Events, text: bytes, block: int) -> Scan:
     """The scan of text in blocks of a size."""
-    document = Document(events, block=block)
+    document = Document(events, block=block, begin=block // 2)
     document.read(text[at : at + block] for at in range(0, len(text), block))
     return scan_of(document, events)
 
@@ -106,7 +106,7 @@ def check(text: bytes) -> None:
     native = read(NativeEvents(), text, 1 << 22)
     found = difference(native, read(PythonEvents(), text, 1 << 22))
     if not found and len(text) % 4 == 0:
-        found = difference(native, read(NativeEvents(), text, 1 + len(text) % 61))
+        found = difference(native, read(NativeEvents(), text, 1 + len(text) % 601))
     if found:
         raise AssertionError(found)
 

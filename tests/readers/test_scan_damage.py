@@ -34,7 +34,7 @@ class EventByEvent(PythonEvents):
 
 def read_with(events: PythonEvents, text: bytes, size: int = 1 << 22) -> Scan:
     """The scan with the buffer extended after every `size` bytes."""
-    document = Document(events, block=size)
+    document = Document(events, block=size, begin=size // 2)
     document.read(text[at : at + size] for at in range(0, len(text), size))
     return scan_of(document, events)
 
@@ -98,7 +98,7 @@ damaged = st.builds(
 
 
 @settings(max_examples=80, deadline=None)
-@given(damaged, st.integers(1, 97))
+@given(damaged, st.integers(1, 97) | st.integers(98, 2000))
 def test_any_splice_reads_the_same_in_any_blocks(text: bytes, size: int) -> None:
     assert_same(scan([text]), in_blocks(text, size))
 
