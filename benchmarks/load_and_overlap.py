@@ -1,6 +1,6 @@
 """Load + overlap against HolisticTraceAnalysis 0.5.0 on the same files in one run, and whole analyses of large files.
 
-    python benchmarks/load_and_overlap.py [--traces FOLDER] [--repeat 3]
+    python benchmarks/load_and_overlap.py [--traces FOLDER] [--repeat 5]
 
 HTA runs in an environment of its own (.venv-hta, made here). Tools take turns; medians are quoted. Nothing is cached.
 """
@@ -86,6 +86,6 @@ def section(traces: Path | None, repeat: int) -> str:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--traces", type=Path, default=ROOT.parent / "shared" / "traces")
-    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--repeat", type=int, default=5)
     arguments = parser.parse_args()
     print(section(arguments.traces, arguments.repeat))
