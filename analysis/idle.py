@@ -1,6 +1,6 @@
 """Why a device or a stream does nothing: it waits for the CPU, for another stream, or for launches to arrive."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -43,12 +43,16 @@ IDLE = Schema(
 
 
 class _Gaps(NamedTuple):
-    """Gaps [low, high), the position in the lane of the activity that ends each, and the stream (-1 for the device)."""
+    """Gaps [low, high), the position in the lane of the activity that ends each, and the place in `streams` of its stream.
+
+    streams: stream ids; only None for the gaps of the whole device.
+    """
 
     low: Int64s
     high: Int64s
     after: Int64s
-    stream: Int64s
+    of: Int64s
+    streams: Sequence[int | None]
 
 
 def idle(trace: Trace, _: Mapping[str, Table], settings: Settings) -> tuple[Table]:
@@ -56,12 +60,9 @@ def idle(trace: Trace, _: Mapping[str, Table], settings: Settings) -> tuple[Tabl
     found = []
     for lane in lanes(trace, work(trace), settings):
         causes = _Causes.of(lane, trace)
-        found.append(placed(lane, _summed(causes, _device_gaps(lane), lane, None)))
+        found.append(placed(lane, _summed(causes, _device_gaps(lane), lane)))
         if lane.device != CPU_DEVICE:
-            gaps = _stream_gaps(lane)
-            for stream in intervals.distinct(gaps.stream).tolist():
-                chosen = gaps.stream == stream
-                found.append(placed(lane, _summed(causes, _Gaps(*(values[chosen] for values in gaps)), lane, stream)))
+            found.append(placed(lane, _summed(causes, _stream_gaps(lane), lane)))
     return (Table.of(IDLE, joined(found, IDLE)),)
 
 
@@ -69,7 +70,7 @@ def _device_gaps(lane: Lane) -> _Gaps:
     start, end = lane.rows["start_ns"].to_numpy(), lane.rows["end_ns"].to_numpy()
     low, high = intervals.complement(intervals.union(start, end), *lane.run)  # empty activities may open or close the run
     by_start = np.argsort(start, kind="stable")
-    return _Gaps(low, high, by_start[np.searchsorted(start[by_start], high)], np.full(len(low), -1))
+    return _Gaps(low, high, by_start[np.searchsorted(start[by_start], high)], np.zeros(len(low), np.int64), [None])
 
 
 def _stream_gaps(lane: Lane) -> _Gaps:
@@ -84,7 +85,7 @@ def _stream_gaps(lane: Lane) -> _Gaps:
     real = np.flatnonzero(start < end)
     place = code[real] * np.int64(len(rank_of)) + np.searchsorted(rank_of, start[real])
     after = real[np.searchsorted(place, of * np.int64(len(rank_of)) + np.searchsorted(rank_of, high))]
-    return _Gaps(low, high, after, streams[of])
+    return _Gaps(low, high, after, of, streams.tolist())
 
 
 class _Causes(NamedTuple):
@@ -111,17 +112,28 @@ class _Causes(NamedTuple):
         return cls(when, max(launch_latency(lane.rows, when) or 0, 0), sits, working, running)
 
 
-def _summed(causes: _Causes, gaps: _Gaps, lane: Lane, stream: int | None) -> pd.DataFrame:
-    """A row a cause with time in it."""
+def _summed(causes: _Causes, gaps: _Gaps, lane: Lane) -> pd.DataFrame:
+    """A row a stream and cause with time in it."""
     row, low, high = intervals.pieces(gaps.low, gaps.high, np.concatenate([lane.asked.starts, lane.asked.ends]))
     asked = intervals.contains(lane.asked, low)
-    parts = _parts(causes, low[asked], high[asked], gaps.after[row[asked]])
+    row, low, high = row[asked], low[asked], high[asked]
+    parts = _parts(causes, low, high, gaps.after[row])
     if lane.device == CPU_DEVICE:
-        parts = {cause: np.zeros_like(low[asked]) for cause in CAUSES} | {"unknown": (high - low)[asked]}
-    counts = {cause: len(intervals.distinct(row[asked][values > 0])) for cause, values in parts.items()}
-    rows = [(cause, counts[cause], int(values.sum())) for cause, values in parts.items() if counts[cause]]
-    frame = pd.DataFrame(rows, columns=["cause", "gaps", "idle_ns"])
-    return frame.assign(stream=pd.Series([stream] * len(frame), dtype=object))
+        parts = {cause: np.zeros_like(low) for cause in CAUSES} | {"unknown": high - low}
+    counts, sums = np.zeros((2, len(gaps.streams), len(parts)), np.int64)
+    for column, values in enumerate(parts.values()):
+        np.add.at(sums[:, column], gaps.of[row], values)
+        np.add.at(counts[:, column], gaps.of[intervals.distinct(row[values > 0])], 1)
+    stream, cause = np.nonzero(counts)
+    names = list(parts)
+    return pd.DataFrame(
+        {
+            "cause": [names[place] for place in cause.tolist()],
+            "gaps": counts[stream, cause],
+            "idle_ns": sums[stream, cause],
+            "stream": pd.Series([gaps.streams[place] for place in stream.tolist()], dtype=object),
+        }
+    )
 
 
 def _parts(causes: _Causes, low: Int64s, high: Int64s, after: Int64s) -> dict[str, Int64s]:
