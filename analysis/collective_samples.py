@@ -12,7 +12,7 @@ import pandas as pd
 
 from c3prof.analysis import intervals
 from c3prof.analysis.busy import computing
-from c3prof.analysis.intervals import Int64s
+from c3prof.analysis.intervals import Int64s, Spans
 from c3prof.analysis.pairs import co_runners
 from c3prof.analysis.samples import UNION_OF_COMPUTE, Samples
 from c3prof.analysis.segments import FloatArray
@@ -127,19 +127,35 @@ def _shared(rows: pd.DataFrame, ids: Int64s, start: Int64s, end: Int64s, stream:
     labels, label = co_runners(rows)
     low, high, on = (rows[name].to_numpy() for name in ("start_ns", "end_ns", "stream"))
     choices = {UNION_OF_COMPUTE: computing(rows), **{name: label == code for code, name in enumerate(labels)}}
-    parts = np.arange(KNOTS + 1) / KNOTS
+    instants = start[:, None] + np.rint((end - start)[:, None] * (np.arange(KNOTS + 1) / KNOTS)).astype(np.int64)
     record, co_runner, rests = [ids[:0]], [np.array([], object)], [np.zeros((0, KNOTS + 1))]
-    for one in np.unique(stream):
-        mine = np.flatnonzero(stream == one)
-        instants = start[mine][:, None] + np.rint((end - start)[mine][:, None] * parts).astype(np.int64)
-        for name, chosen in choices.items():
-            there = chosen & (on != one)
-            spans = intervals.union(low[there], high[there])
-            covered = intervals.covered_before(spans, instants.ravel()).reshape(instants.shape)
-            some = covered[:, -1] > covered[:, 0]
-            record.append(ids[mine[some]])
-            co_runner.append(np.full(int(some.sum()), name, object))
-            rests.append((covered[:, -1:] - covered)[some].astype(float))
+    for name, chosen in choices.items():
+        covered = busy_elsewhere(on[chosen], low[chosen], high[chosen], stream, instants)
+        some = covered[:, -1] > covered[:, 0]
+        record.append(ids[some])
+        co_runner.append(np.full(int(some.sum()), name, object))
+        rests.append((covered[:, -1:] - covered)[some].astype(float))
     rest = np.concatenate(rests)
     columns = {name: rest[:, k] for k, name in enumerate(_RESTS)}
     return pd.DataFrame({"record": np.concatenate(record), "co_runner": np.concatenate(co_runner), **columns})
+
+
+def busy_elsewhere(stream: Int64s, start: Int64s, end: Int64s, own: Int64s, instants: Int64s) -> Int64s:
+    """How long streams other than a row's own were busy before each of its instants, ns but for a constant a row.
+
+    n spans with their streams; m rows with an own stream and k instants each; shape (m, k). The time in which any stream
+    is busy, less that in which the own one is busy alone. O((n + m k) log n), however many streams.
+    """
+    streams = intervals.distinct(np.concatenate([stream, own]))
+    code, low, high = intervals.union_by(np.searchsorted(streams, stream), start, end)
+    if not len(low):
+        return np.zeros(instants.shape, np.int64)
+    several = intervals.at_least(2, low, high)
+    row, begin, stop = intervals.pieces(low, high, np.concatenate([several.starts, several.ends]))
+    alone = ~intervals.contains(several, begin)
+    # The streams' times behind each other on one axis, so that one sorted array serves all.
+    origin, last = int(low.min()), int(high.max())
+    lane = code[row][alone] * (last - origin + 1) - origin
+    single = Spans(begin[alone] + lane, stop[alone] + lane)
+    places = np.clip(instants, origin, last) + (np.searchsorted(streams, own) * (last - origin + 1) - origin)[:, None]
+    return intervals.covered_before(intervals.union(low, high), instants) - intervals.covered_before(single, places)
