@@ -12,7 +12,7 @@ import pandas as pd
 
 from c3prof.analysis import intervals
 from c3prof.analysis.busy import computing
-from c3prof.analysis.intervals import Int64s, Spans
+from c3prof.analysis.intervals import Int64s
 from c3prof.analysis.pairs import co_runners
 from c3prof.analysis.samples import UNION_OF_COMPUTE, Samples
 from c3prof.analysis.segments import FloatArray
@@ -153,9 +153,5 @@ def busy_elsewhere(stream: Int64s, start: Int64s, end: Int64s, own: Int64s, inst
     several = intervals.at_least(2, low, high)
     row, begin, stop = intervals.pieces(low, high, np.concatenate([several.starts, several.ends]))
     alone = ~intervals.contains(several, begin)
-    # The streams' times behind each other on one axis, so that one sorted array serves all.
-    origin, last = int(low.min()), int(high.max())
-    lane = code[row][alone] * (last - origin + 1) - origin
-    single = Spans(begin[alone] + lane, stop[alone] + lane)
-    places = np.clip(instants, origin, last) + (np.searchsorted(streams, own) * (last - origin + 1) - origin)[:, None]
-    return intervals.covered_before(intervals.union(low, high), instants) - intervals.covered_before(single, places)
+    own_alone = intervals.covered_before_by(code[row][alone], begin[alone], stop[alone], np.searchsorted(streams, own)[:, None], instants)
+    return intervals.covered_before(intervals.union(low, high), instants) - own_alone

@@ -120,7 +120,8 @@ def _summed(causes: _Causes, gaps: _Gaps, lane: Lane) -> pd.DataFrame:
     parts = _parts(causes, low, high, gaps.after[row])
     if lane.device == CPU_DEVICE:
         parts = {cause: np.zeros_like(low) for cause in CAUSES} | {"unknown": high - low}
-    counts, sums = np.zeros((2, len(gaps.streams), len(parts)), np.int64)
+    counts = np.zeros((len(gaps.streams), len(parts)), np.int64)
+    sums = np.zeros_like(counts)
     for column, values in enumerate(parts.values()):
         np.add.at(sums[:, column], gaps.of[row], values)
         np.add.at(counts[:, column], gaps.of[intervals.distinct(row[values > 0])], 1)

@@ -120,6 +120,27 @@ def covered_before(spans: Spans, instants: npt.ArrayLike) -> Int64s:
     return np.asarray(lengths[begun] - unfinished, np.int64)
 
 
+def covered_before_by(
+    keys: npt.ArrayLike, starts: npt.ArrayLike, ends: npt.ArrayLike, key: npt.ArrayLike, instants: npt.ArrayLike
+) -> Int64s:
+    """covered_before of the spans with an instant's key, but for a constant a key. O((n + m) log n) for n spans, m instants.
+
+    The spans as union_by gives them: sorted by key and start, those of a key apart. key and instants are broadcast.
+    """
+    keys, starts, ends, key, instants = (np.asarray(values, np.int64) for values in (keys, starts, ends, key, instants))
+    if not len(starts):
+        return np.zeros(np.broadcast(key, instants).shape, np.int64)
+    # Places in the order of starts instead of the starts: keys times places fit into 64 bits, keys times ns may not.
+    times = distinct(starts)
+    most = len(times) + 1
+    begun = np.searchsorted(
+        keys * most + np.searchsorted(times, starts), key * most + np.searchsorted(times, instants, side="right") - 1, side="right"
+    )
+    last = np.maximum(begun - 1, 0)
+    unfinished = np.where((begun > 0) & (keys[last] == key), np.maximum(ends[last] - instants, 0), 0)
+    return np.asarray(np.concatenate(([0], np.cumsum(ends - starts)))[begun] - unfinished, np.int64)
+
+
 def shared_ns(starts: npt.ArrayLike, ends: npt.ArrayLike, spans: Spans) -> Int64s:
     """How much of each of n spans lies in the set, ns; n spans in any order, overlapping or not. O(n log m)."""
     starts, ends = np.asarray(starts, np.int64), np.asarray(ends, np.int64)

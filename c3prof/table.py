@@ -83,6 +83,7 @@ class Schema:
 
 @cache
 def _no_values(dtype: str) -> Any:
+    """A column without rows, for all frames; whoever asks for a frame gets a copy."""
     return _as_dtype((), dtype)
 
 

@@ -326,7 +326,7 @@ class Trace:
     def concat(cls, traces: Sequence["Trace"], each: Each = map) -> "Trace":
         """One Trace of all: rows one after another in order of rank, positions moved along.
 
-        each(function, names): function of each name; frames are independent of each other and need little of the interpreter.
+        each(function, names): function of each name, in order; it may use threads, since frames are only read.
         """
         if len(traces) == 1:
             return traces[0]

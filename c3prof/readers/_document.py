@@ -89,32 +89,38 @@ class Document:
 
     def read(self, blocks: Iterable[bytes]) -> None:
         """Reads all blocks; what they hold does not depend on where they are cut."""
-        waiting, size, wanted = [], 0, self._block
+        waiting, size, wanted = list[bytes](), 0, self._block
         for block in blocks:
             waiting.append(block)
             size += len(block)
             if size >= wanted:
-                self._extend(waiting[0] if len(waiting) == 1 else b"".join(waiting))
-                waiting, size, wanted = [], 0, max(self._block, len(self._buffer) - self._at)
+                self._extend(waiting)
+                size, wanted = 0, max(self._block, len(self._buffer) - self._at)
         self._final = True
-        self._extend(b"".join(waiting))
+        self._extend(waiting)
 
-    def _extend(self, block: bytes) -> None:
-        """Reads on through what is left and the block.
+    def _extend(self, waiting: list[bytes]) -> None:
+        """Reads on through what is left and the blocks, which are taken from the list: nothing is held longer than needed.
 
-        What is left is mostly part of one short event: with the begin of the block behind it, it is read, and then the rest
-        of the block, which is not copied.
+        What is left is mostly part of one short event: with the begin of the next bytes behind it, it is read, and then
+        these bytes where they are. A long one is joined with them.
         """
-        left = self._buffer[self._at :]
-        copied = len(block) if self._final or len(left) > self._begin else self._begin
-        self._buffer, self._base, self._at = left + block[:copied], self._base + self._at, 0
-        self._advance()
-        if copied >= len(block):
+        left, self._buffer = self._buffer[self._at :], b""
+        self._base, self._at = self._base + self._at, 0
+        if self._final or len(left) > self._begin:
+            self._buffer = b"".join([left, *waiting])
+            del left
+            waiting.clear()
+            self._advance()
             return
+        block = b"".join(waiting) if len(waiting) > 1 else waiting[0]
+        waiting.clear()
+        self._buffer = left + block[: self._begin]
+        self._advance()
         if self._at >= len(left):
             self._buffer, self._base, self._at = block, self._base + len(left), self._at - len(left)
         else:
-            self._buffer += block[copied:]
+            self._buffer += block[self._begin :]
         self._advance()
 
     def _advance(self) -> None:

@@ -74,11 +74,11 @@ class NativeEvents:
 
 
 class _Memory:
-    """Memory that C gave away, for np.asarray; the array keeps this, and this the owner."""
+    """Memory that C gave away, for np.asarray, to be read only; the array keeps this, and this the owner."""
 
     def __init__(self, address: int, rows: int, owner: object, kind: str) -> None:
         self._owner = owner
-        self.__array_interface__ = {"version": 3, "typestr": np.dtype(DTYPES[kind]).str, "shape": (rows,), "data": (address, False)}
+        self.__array_interface__ = {"version": 3, "typestr": np.dtype(DTYPES[kind]).str, "shape": (rows,), "data": (address, True)}
 
 
 def _arrays(table: str, columns: Mapping[str, tuple[int, int, object]]) -> Columns:

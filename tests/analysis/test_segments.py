@@ -9,7 +9,7 @@ from c3prof.analysis import segments as module
 from c3prof.analysis.segments import Segments
 
 
-@pytest.mark.parametrize("many", [3, 64])
+@pytest.mark.parametrize("many", [3, 16])
 @given(groups=st.lists(st.lists(st.integers(-5, 5), max_size=8), min_size=1, max_size=6))
 def test_sorted_values_medians_and_distinct_values_of_each_label(many: int, groups: list[list[int]]) -> None:
     segments = Segments(np.repeat(np.arange(len(groups)), [len(group) for group in groups]), len(groups))
