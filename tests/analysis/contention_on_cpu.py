@@ -1,7 +1,7 @@
 """Real contention on two CPU threads, recorded as a Kineto file: matrix products beside a thread that moves memory.
 
 Run as a script with the file to write: it prints the times of products that are not in the file, alone and beside the
-memory thread, taken in the same rounds. A process of its own, so that the BLAS library can be held to one thread.
+memory thread, taken by turns with those that are. A process of its own, so that the BLAS library can be held to one thread.
 """
 
 import json
@@ -76,8 +76,9 @@ def main(path: Path) -> None:
         recorded: list[Span] = []
         for on in (False, True):
             hog.switched(on)
-            direct["beside" if on else "alone"] += [end - start for start, end in products(PRODUCTS, a, b, out)]
-            recorded += products(PRODUCTS, a, b, out)
+            taken = products(2 * PRODUCTS, a, b, out)  # by turns: the first beside the memory thread has less of it
+            direct["beside" if on else "alone"] += [end - start for start, end in taken[step % 2 :: 2]]
+            recorded += taken[1 - step % 2 :: 2]
         hog.switched(False)
         end = perf_counter_ns()
         for turn, span in enumerate(recorded):
