@@ -288,6 +288,7 @@ POINTERS = {
 }
 
 Each = Callable[[Callable[[str], pd.DataFrame], Sequence[str]], Iterable[pd.DataFrame]]
+"""A function of each frame's name, in order: map, or one that uses threads."""
 
 
 @dataclass(frozen=True)
@@ -326,7 +327,7 @@ class Trace:
     def concat(cls, traces: Sequence["Trace"], each: Each = map) -> "Trace":
         """One Trace of all: rows one after another in order of rank, positions moved along.
 
-        each(function, names): function of each name, in order; it may use threads, since frames are only read.
+        each: may use threads, since the frames of the traces are only read.
         """
         if len(traces) == 1:
             return traces[0]

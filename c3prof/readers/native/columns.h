@@ -66,13 +66,11 @@ static void tables_init(Table *tables) {
 
 static size_t cell_size(ColumnKind kind) { return kind == CODE || kind == ROW ? 4 : 8; }
 
-static void column_free(Table *table, int column) {
-    free(table->data[column]);
-    table->data[column] = NULL;
-}
-
 static void table_clear(Table *table) {
-    for (int column = 0; column < table->columns; column++) column_free(table, column);
+    for (int column = 0; column < table->columns; column++) {
+        free(table->data[column]);
+        table->data[column] = NULL;
+    }
     table->rows = table->room = 0;
 }
 
